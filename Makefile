@@ -13,6 +13,10 @@ demo: ## install what is missing, build, and look for copies among this machine'
 	@scripts/build release product
 	@scripts/demo
 
+wheel: ## make the Python wheel and its sdist, in build/wheel
+	@scripts/install-deps build wheel
+	@scripts/wheel
+
 check: ## build, and run what needs no Redis, Kafka or browser: three minutes, for daily work
 	@scripts/install-deps build test wheel
 	@scripts/test check
@@ -20,10 +24,6 @@ check: ## build, and run what needs no Redis, Kafka or browser: three minutes, f
 test: ## install what is missing, build, and run every test at reduced size
 	@scripts/install-deps build test wheel services
 	@scripts/test quick
-
-wheel: ## make the Python wheel and its sdist, in build/wheel
-	@scripts/install-deps build wheel
-	@scripts/wheel
 
 test-full: ## the same at full size, and the tests on 64-bit ARM under emulation; takes hours
 	@scripts/install-deps build test wheel services cross

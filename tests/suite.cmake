@@ -53,6 +53,12 @@ if(TARGET doppel)
   suite_test(accuracy.quick reference COMMAND tests/accuracy/quick ${builds})
 endif()
 
+# The Python binding, by itself; `make check` runs the module of this build, the rest the wheel that is made below.
+if(only AND TARGET doppel_python)
+  suite_test(python.plain python COMMAND ${builds}/python-plain/bin/python -m pytest tests/python
+             ENVIRONMENT PYTHONPATH=${builds}/python)
+endif()
+
 # The server, as a process of its own.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
   set(server_names routes same bad_input other_sites operation store)
@@ -113,6 +119,26 @@ if(TARGET doppel AND DOPPEL_KAFKA AND stream_libraries_FOUND)
       sanitizer_test(${build} stream WAITS COMMAND ${python} tests/stream/run.py ${builds}/${build} test_records)
     endif()
   endforeach()
+endif()
+
+# The Python binding: the wheel is made (from its sdist), installed where pytest alone is and where all packages are that it
+# works with, and tested in both; python.install is pip on this folder. With the sanitizers the module of the build asan.
+if(TARGET doppel_python)
+  set(python_packages ${builds}/python-venv/bin/python)
+  suite_test(python.wheel python COMMAND scripts/wheel)
+  suite_test(python.environments python COMMAND tests/python/install ${builds}/wheel ${builds}/python-plain ${builds}/python-venv)
+  suite_test(python.plain python COMMAND ${builds}/python-plain/bin/python -m pytest tests/python)
+  file(GLOB python_tests CONFIGURE_DEPENDS python/test_*.py)
+  foreach(source ${python_tests})
+    get_filename_component(name ${source} NAME_WE)
+    string(REPLACE test_ python. name ${name})
+    suite_test(${name} python COMMAND ${python_packages} -m pytest ${source} ENVIRONMENT DOPPEL_WHEEL=${builds}/wheel)
+    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED python_installed)
+  endforeach()
+  set_tests_properties(python.wheel PROPERTIES FIXTURES_SETUP python_wheel)
+  set_tests_properties(python.environments PROPERTIES FIXTURES_REQUIRED python_wheel FIXTURES_SETUP python_installed)
+  set_tests_properties(python.plain PROPERTIES FIXTURES_REQUIRED python_installed)
+  sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages})
 endif()
 
 # Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,

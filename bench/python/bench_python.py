@@ -419,7 +419,12 @@ def add_python(batches):
         started = time.perf_counter()
         verdicts = [engine.add_batch(batch) for batch in batches]
         seconds = time.perf_counter() - started
-    return seconds, sum(sum(verdict.isDuplicate for verdict in batch) for batch in verdicts)
+    return seconds, sum(map(count_duplicates, verdicts))
+
+
+def count_duplicates(verdicts):
+    """Of a list of Verdict, or of a table."""
+    return sum(verdicts["isDuplicate"] if hasattr(verdicts, "column_names") else map(bool, verdicts))
 
 
 def measure_checks(bench, native, column, slices):

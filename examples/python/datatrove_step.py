@@ -4,52 +4,61 @@
     python examples/python/datatrove_step.py
 
 datatrove's own MinHash deduplication is four pipelines, one after the other: signatures, buckets, clusters, filter. An
-Engine decides on each document as it comes, so it is one step of the pipeline that you have. It compares shingles and
-not signatures: a document is dropped only if it really is that similar to one before it.
+Engine decides on each document as it comes, so it is one step of the pipeline that you have. It compares shingles, not
+signatures: a document is dropped only if it really is that similar to one before it.
 """
+import contextlib
+import itertools
 import json
 import random
 import tempfile
 from pathlib import Path
 
 import doppel
-from datatrove.data import Document, DocumentsPipeline
+from datatrove.data import DocumentsPipeline
 from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline.filters.base_filter import BaseFilter
+from datatrove.pipeline.base import PipelineStep
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.writers import JsonlWriter
 from datatrove.pipeline.writers.disk_base import DiskWriter
+from datatrove.utils.typeshelper import StatHints
 
 
-class DoppelFilter(BaseFilter):
+class DoppelDedup(PipelineStep):
     """Drops documents that were seen before, in this pipeline or in what the index remembers.
 
     store: None keeps what was seen in memory, for one task; a folder keeps it for the next run, for one task at a time;
     a URL such as redis://host/0?prefix=corpus is shared by all tasks on all machines.
+    removed: a writer for what is dropped; the id of the original is in its metadata.
     options: those of doppel.Engine, such as similarity=0.7.
     """
 
+    type = "🫂 - DEDUP"
     name = "doppel"
 
-    def __init__(self, store: str | None = None, exclusion_writer: DiskWriter | None = None, **options):
-        super().__init__(exclusion_writer, batch_size=1000)
-        self.store, self.options = store, options
+    def __init__(self, store: str | None = None, removed: DiskWriter | None = None, **options):
+        super().__init__()
+        self.store, self.removed, self.options = store, removed, options
 
     def run(self, data: DocumentsPipeline, rank: int = 0, world_size: int = 1) -> DocumentsPipeline:
-        # Opened here and not in __init__: datatrove sends the step to other processes, and an open index stays in one.
-        with doppel.Engine(self.store, **self.options) as self.engine:
-            yield from super().run(data, rank, world_size)
-        self.engine = None
-
-    def filter_batch(self, batch: list[Document]) -> list[bool | tuple[bool, str]]:
-        verdicts = self.engine.add_batch([{"id": document.id, "text": document.text} for document in batch])
-        for document, verdict in zip(batch, verdicts):
-            if verdict:
-                document.metadata["original"] = verdict.originalId
-        return [(False, verdict.reason) if verdict else True for verdict in verdicts]
-
-    def filter(self, document: Document) -> bool | tuple[bool, str]:
-        return self.filter_batch([document])[0]
+        # The engine is opened here and not in __init__: datatrove sends steps to other processes, and an engine belongs
+        # to the process that opened it.
+        with doppel.Engine(self.store, **self.options) as engine, self.removed or contextlib.nullcontext():
+            documents = iter(data)
+            while batch := list(itertools.islice(documents, 1000)):
+                with self.track_time("batch"):
+                    verdicts = engine.add_batch([{"id": document.id, "text": document.text} for document in batch])
+                for document, verdict in zip(batch, verdicts):
+                    self.stat_update(StatHints.total)
+                    if not verdict:
+                        self.stat_update(StatHints.forwarded)
+                        self.update_doc_stats(document)
+                        yield document
+                        continue
+                    self.stat_update(StatHints.dropped)
+                    if self.removed:
+                        document.metadata["original"] = verdict.originalId
+                        self.removed.write(document, rank)
 
 
 def make_documents(path: Path) -> None:
@@ -70,7 +79,7 @@ def main() -> None:
         LocalPipelineExecutor(
             [
                 JsonlReader(str(folder / "in")),
-                DoppelFilter(exclusion_writer=removed),
+                DoppelDedup(removed=removed),
                 JsonlWriter(str(folder / "out"), compression=None),
             ],
             logging_dir=str(folder / "logs"),

@@ -763,6 +763,24 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
+/* Beside tables stand files that are none of the data: names with _ or . in front (_SUCCESS, ._part.crc). */
+static void drop_beside_tables(const path_walk *walk, walk_folder *folder) {
+    bool tables = false;
+    size_t left = 0;
+    for (size_t i = 0; walk->tables && i < folder->count && !tables; i++)
+        tables =
+            folder->names[i]->d_type != DT_DIR && walk->tables->claims(folder->names[i]->d_name, walk->tables->user);
+    for (size_t i = 0; tables && i < folder->count; i++) {
+        struct dirent *entry = folder->names[i];
+        if (entry->d_name[0] == '_' || entry->d_name[0] == '.')
+            free(entry);
+        else
+            folder->names[left++] = entry;
+    }
+    if (tables)
+        folder->count = left;
+}
+
 /* Makes the folder at walk->path the top of the stack; false when it cannot be read, or (no_memory) held. */
 static bool enter(path_walk *walk) {
     walk_folder folder = {.path_length = strlen(walk->path.data)};
@@ -772,6 +790,7 @@ static bool enter(path_walk *walk) {
         return false;
     }
     folder.count = (size_t)count;
+    drop_beside_tables(walk, &folder);
     if (!dp_reserve(&walk->folders, &walk->capacity, walk->depth + 1, sizeof *walk->folders)) {
         free_folder(&folder);
         walk->no_memory = true;

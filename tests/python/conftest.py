@@ -9,13 +9,15 @@ import os
 import pytest
 
 FULL = os.environ.get("DOPPEL_SUITE") == "full"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(ROOT, "build", "hypothesis"))
 
 try:
     import hypothesis
 except ImportError:
     pass  # the tests that need it say so themselves
 else:
-    # The same examples in every run of `make test`; others each time at full size. Nothing is kept in the source folder.
+    # The same examples in every run of `make test`; others each time at full size.
     hypothesis.settings.register_profile("doppel", deadline=None, database=None, derandomize=not FULL,
                                          max_examples=500 if FULL else 50)
     hypothesis.settings.load_profile("doppel")

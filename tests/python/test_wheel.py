@@ -15,6 +15,7 @@ import pytest
 FOLDER = os.environ.get("DOPPEL_WHEEL")
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+C_LIBRARY = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2")
 BASE = {"libgcc_s.so.1", "libstdc++.so.6", "libz.so.1"}  # of scripts/wheel
 
 pytestmark = pytest.mark.skipif(not FOLDER, reason="DOPPEL_WHEEL does not name a folder with the wheel")
@@ -132,13 +133,25 @@ def test_other_versions_of_python(unpacked):
         assert done.returncode == 0, f"Python {version}: {done.stderr}"
 
 
+def test_free_threaded_python_builds_from_the_sdist(tmp_path):
+    """Without the limited API, which it does not have; and without switching the GIL on."""
+    python = next(filter(None, (shutil.which(f"python3.{minor}t") for minor in range(13, 30))), None)
+    if not python:
+        pytest.skip("there is no free-threaded Python")
+    (source,) = glob.glob(f"{FOLDER}/libdoppel-*.tar.gz")
+    output_of(python, "-m", "venv", tmp_path)
+    output_of(f"{tmp_path}/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-Ccmake.build-type=Debug", source)
+    assert "all is well" in output_of(f"{tmp_path}/bin/python", f"{HERE}/smoke.py", f"{tmp_path}/bin/doppel")
+    about = "import doppel._doppel, sys; print(doppel._doppel.__file__, sys._is_gil_enabled())"
+    assert re.search(r"cpython-3\d+t-.*\.so False$", output_of(f"{tmp_path}/bin/python", "-c", about).strip())
+
+
 # ---- a root folder with nothing but Python
 
 
 class Root:
-    """A folder with this Python, its standard library and the shared libraries these need, at the same paths as here.
-    Modules of the standard library that need a library which the wheel brings, too, are left out: what Python itself
-    cannot do without (and ctypes) alone stays."""
+    """A folder with the C library, this Python, its standard library and what these need, at the same paths as here.
+    Modules of the standard library that need a library which the wheel brings, too, are left out, but for ctypes."""
 
     def __init__(self, folder, names):
         self.folder = str(folder)
@@ -155,7 +168,8 @@ class Root:
                 os.remove(path)
             else:
                 kept |= needed
-        for path in {self.python, *kept}:
+        (c_library,) = (path for path in kept if os.path.basename(path) == C_LIBRARY[0])
+        for path in {self.python, *kept, *(os.path.join(os.path.dirname(c_library), name) for name in C_LIBRARY)}:
             self.copy(path)
         os.makedirs(f"{self.folder}/tmp")
 

@@ -7,18 +7,15 @@ packages is imported unless the data is one of theirs, which the module of its t
 
 from __future__ import annotations
 
-# Rows of a streaming Hugging Face dataset that are read at a time.
-_STREAM_ROWS = 1000
-
-
 class Columns:
-    """Columns that were made of Python values, by name. `is_list` tells the extension that results are lists, too."""
+    """Columns that were made of Python values, by name. `_doppel_is_list` tells the extension that it is to give lists,
+    as it does for lists."""
 
-    __slots__ = ("columns", "is_list")
+    __slots__ = ("columns", "_doppel_is_list")
 
     def __init__(self, columns, is_list):
         self.columns = columns
-        self.is_list = is_list
+        self._doppel_is_list = is_list
 
     def __arrow_c_stream__(self, requested_schema=None):
         from . import _doppel
@@ -50,17 +47,21 @@ def arrow(data, argument="data", columns=None):
 
 
 def _of_columns(data, argument, wanted):
-    """A dict of columns; each is a list or Arrow data."""
+    """A dict of columns: lists, or Arrow data of one library, which then makes a table of them."""
     from . import _doppel
 
-    wanted = list(data) if wanted is None else [name for name in wanted if name in data]
-    is_list = not any(_is_arrow(data[name]) for name in wanted)
-    made = {name: _column(data[name], f"{argument}[{name!r}]") for name in wanted}
+    names = list(data) if wanted is None else [name for name in wanted if name in data]
+    libraries = {type(data[name]).__module__.partition(".")[0] for name in names}
+    for library, maker in (("pyarrow", "table"), ("polars", "DataFrame")):
+        if library in libraries:
+            return getattr(__import__(library), maker)({name: data[name] for name in names})
+    is_list = not any(_is_arrow(data[name]) for name in names)
+    made = {str(name): _column(data[name], f"{argument}[{name!r}]") for name in names}
     lengths = {name: len(column) for name, column in made.items()}
-    if len(set(lengths.values())) > 1:
+    if len({*lengths.values()}) > 1:
         said = ", ".join(f'"{name}" has {length}' for name, length in lengths.items())
         raise ValueError(f"{argument}: the columns differ in length: {said}")
-    if not made:
+    if not made:  # none of what is wanted is there: the extension says so, and names what there is
         made = {str(name): _doppel.array("string", []) for name in data}
     return Columns(made, is_list)
 
@@ -84,7 +85,7 @@ def _of_iterable(data, argument, wanted):
     return []
 
 
-def _of_rows(rows, argument, wanted):
+def _of_rows(rows, argument, wanted, is_list=True):
     """Rows that are dicts, as columns; a key that a row does not have is null there."""
     for number, row in enumerate(rows):
         if not isinstance(row, dict):
@@ -97,7 +98,7 @@ def _of_rows(rows, argument, wanted):
             made[str(name)] = _column(values, f"{argument}[{name!r}]")
     if not made:  # none of what is wanted is there: the extension says so, and names what there is
         made = {str(name): _column([None] * len(rows), argument) for name in names}
-    return Columns(made, True)
+    return Columns(made, is_list)
 
 
 def _is_arrow(data):
@@ -125,9 +126,11 @@ def _kind(values):
         return "string"
     if types == {bool}:
         return "bool"
-    if all(issubclass(t, int) and t is not bool for t in types):
+    if bool in types:
+        return None
+    if all(hasattr(t, "__index__") for t in types):
         return "uint64" if max(v for v in values if v is not None) >= 1 << 63 else "int64"
-    if all(issubclass(t, (int, float)) and t is not bool for t in types):
+    if all(hasattr(t, "__index__") or issubclass(t, float) for t in types):
         return "double"
     return None
 
@@ -193,7 +196,8 @@ def _of_datasets(data, argument, wanted):
         names = [name for name in wanted or () if name in have]
         return (data.select_columns(names) if names else data).with_format("arrow")[:]
     if kind == "IterableDataset":
-        return _of_rows([dict(row) for row in data], argument, wanted)
+        rows = [{name: row[name] for name in wanted or row if name in row} or dict(row) for row in data]
+        return _of_rows(rows, argument, wanted, False)
     return None
 
 

@@ -7,6 +7,13 @@ from __future__ import annotations
 
 from collections import namedtuple
 
+try:
+    from . import _distribution as _distribution
+except ImportError:
+    raise ImportError(
+        'the package doppel is not that of libdoppel: the distribution "doppel", which is another one, has overwritten it. '
+        "Run `pip uninstall doppel libdoppel`, then `pip install libdoppel`") from None
+
 # Rows that repr() of a Table shows.
 _SHOWN_ROWS = 10
 # Characters of a value that repr() of a Table shows.

@@ -58,6 +58,13 @@ static uint8_t *pack_bits(const uint8_t *bytes, size_t count) {
     return bits;
 }
 
+uint8_t *copy_bits(const uint8_t *bits, int64_t offset, int64_t length) {
+    uint8_t *copy = calloc((size_t)length / 8 + 1, 1);
+    for (int64_t i = 0; copy && i < length; i++)
+        copy[i / 8] = (uint8_t)(copy[i / 8] | has_bit(bits, offset + i) << i % 8);
+    return copy;
+}
+
 /* ---- building ---- */
 
 bool builder_init(array_builder *builder, value_kind kind, size_t width, size_t length) {
@@ -478,10 +485,13 @@ static PyObject *array_numpy(PyObject *self, PyObject *args, PyObject *kwargs) {
 
 /* ---- export ---- */
 
-/* What an exported array holds: one use of the memory. The child of lists has one of its own. */
+/* What an exported array has of its own, beside one use of the memory. The child of lists has one, too. Exported
+ * arrays have no offset, which not every consumer heeds: buffers begin at the first row, and bits are copied where it
+ * is not the first of a byte. */
 typedef struct exported_array {
     array_memory *memory;
     const void *buffers[3];
+    uint8_t *copies[2]; /* of validity and truth values */
     struct ArrowArray child, *children[1];
 } exported_array;
 
@@ -489,59 +499,84 @@ static void release_exported(struct ArrowArray *array) {
     exported_array *exported = array->private_data;
     if (array->n_children && array->children[0]->release)
         array->children[0]->release(array->children[0]);
+    free(exported->copies[0]);
+    free(exported->copies[1]);
     memory_drop(exported->memory);
     free(exported);
     array->release = NULL;
 }
 
-/* Begins an export of `length` rows; false: no memory. */
+/* Begins an export of `length` rows of two buffers; false: no memory. */
 static bool begin_export(array_memory *memory, int64_t length, struct ArrowArray *to) {
     exported_array *exported = calloc(1, sizeof *exported);
+    *to = (struct ArrowArray){0};
     if (!exported)
         return false;
     exported->memory = memory_share(memory);
-    *to = (struct ArrowArray){.length = length, .buffers = exported->buffers, .n_buffers = 2,
-                              .release = release_exported, .private_data = exported};
+    *to = (struct ArrowArray){.length = length,
+                              .buffers = exported->buffers,
+                              .n_buffers = 2,
+                              .release = release_exported,
+                              .private_data = exported};
     return true;
 }
 
-/* The values of lists, as a child; false: no memory. */
-static bool export_child(struct ArrowArray *parent) {
-    exported_array *exported = parent->private_data, *held;
+/* Makes bits from `offset` on buffer `number`; false: no memory. */
+static bool export_bits(const uint8_t *bits, int64_t offset, struct ArrowArray *to, int number) {
+    exported_array *exported = to->private_data;
+    if (offset % 8 == 0) {
+        exported->buffers[number] = bits + offset / 8;
+        return true;
+    }
+    exported->copies[number] = copy_bits(bits, offset, to->length);
+    exported->buffers[number] = exported->copies[number];
+    return exported->buffers[number];
+}
+
+/* The values of lists, from `first` on, as a child; false: no memory. */
+static bool export_child(struct ArrowArray *parent, int64_t first, int64_t count) {
+    exported_array *exported = parent->private_data;
     array_memory *memory = exported->memory;
-    if (!begin_export(memory, memory->value_count, &exported->child))
+    if (!begin_export(memory, count, &exported->child))
         return false;
-    held = exported->child.private_data;
-    held->buffers[1] = memory->values;
+    size_t bytes = kinds[memory->kind].bytes;
+    ((exported_array *)exported->child.private_data)->buffers[1] = (const char *)memory->values + (size_t)first * bytes;
     exported->children[0] = &exported->child;
     parent->children = exported->children;
     parent->n_children = 1;
     return true;
 }
 
-bool export_array(PyObject *self, struct ArrowArray *to) {
-    const array_object *array = (array_object *)self;
-    array_memory *memory = array->memory;
-    if (!begin_export(memory, array->length, to))
-        return false;
+static bool export_values(const array_object *array, struct ArrowArray *to) {
+    const array_memory *memory = array->memory;
     exported_array *exported = to->private_data;
-    to->offset = array->offset;
-    to->null_count = array->nulls;
-    exported->buffers[0] = array->nulls ? memory->valid : NULL;
-    if (memory->kind == VALUE_UINT32_LIST || memory->kind == VALUE_UINT64_LIST) {
-        to->n_buffers = memory->offsets ? 2 : 1;
-        exported->buffers[1] = memory->offsets;
-        if (export_child(to))
-            return true;
-        to->release(to);
-        return false;
-    }
-    exported->buffers[1] = memory->offsets ? (void *)memory->offsets : memory->values;
-    if (memory->offsets) {
+    int64_t width = (int64_t)memory->width;
+    if (memory->offsets)
+        exported->buffers[1] = memory->offsets + array->offset;
+    switch (memory->kind) {
+    case VALUE_BOOL: return export_bits(memory->values, array->offset, to, 1);
+    case VALUE_STRING:
         to->n_buffers = 3;
         exported->buffers[2] = memory->values;
+        return true;
+    case VALUE_UINT64_LIST: return export_child(to, 0, memory->value_count);
+    case VALUE_UINT32_LIST: to->n_buffers = 1; return export_child(to, array->offset * width, array->length * width);
+    default:
+        exported->buffers[1] =
+            (const char *)memory->values + (size_t)array->offset * row_bytes(memory->kind, memory->width);
+        return true;
     }
-    return true;
+}
+
+bool export_array(PyObject *self, struct ArrowArray *to) {
+    const array_object *array = (array_object *)self;
+    if (!begin_export(array->memory, array->length, to))
+        return false;
+    to->null_count = array->nulls;
+    if ((!array->nulls || export_bits(array->memory->valid, array->offset, to, 0)) && export_values(array, to))
+        return true;
+    to->release(to);
+    return false;
 }
 
 bool export_schema(PyObject *self, const char *name, struct ArrowSchema *to) {
@@ -654,7 +689,7 @@ static void *take_integers(value_kind kind, PyObject *list, const char *argument
         else
             numbers[i] = number;
     }
-    return numbers ? numbers : PyErr_NoMemory();
+    return numbers ? (void *)numbers : (void *)PyErr_NoMemory();
 }
 
 static int put_list(array_builder *builder, PyObject *value, const char *argument, Py_ssize_t row) {
@@ -803,18 +838,10 @@ static const char array_doc[] =
     "(2, 3, [3, 1], 'uint64')\n";
 
 static PyType_Slot array_slots[] = {
-    {Py_tp_doc, (void *)array_doc},
-    {Py_tp_dealloc, array_dealloc},
-    {Py_tp_repr, array_repr},
-    {Py_tp_richcompare, array_compare},
-    {Py_tp_iter, PySeqIter_New},
-    {Py_sq_length, array_length},
-    {Py_sq_item, array_item},
-    {Py_mp_length, array_length},
-    {Py_mp_subscript, array_subscript},
-    {Py_tp_methods, array_methods},
-    {Py_tp_getset, array_members},
-    {0, NULL},
+    {Py_tp_doc, (void *)array_doc},     {Py_tp_dealloc, array_dealloc}, {Py_tp_repr, array_repr},
+    {Py_tp_richcompare, array_compare}, {Py_tp_iter, PySeqIter_New},    {Py_sq_length, array_length},
+    {Py_sq_item, array_item},           {Py_mp_length, array_length},   {Py_mp_subscript, array_subscript},
+    {Py_tp_methods, array_methods},     {Py_tp_getset, array_members},  {0, NULL},
 };
 
 static PyType_Spec array_spec = {"doppel.Array", sizeof(array_object), 0,

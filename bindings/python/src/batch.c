@@ -22,15 +22,14 @@ typedef struct batch_data {
 } batch_data;
 
 typedef struct batch_object {
-    PyObject_HEAD
-    doppel_batch *batch;
-    long_call call;       /* of the method that runs */
-    PyObject *recipe;     /* holds the recipe */
-    doppel_recipe *own;   /* made of a text */
-    PyObject *options;    /* a dict, whose strings are borrowed */
+    PyObject_HEAD doppel_batch *batch;
+    long_call call;     /* of the method that runs */
+    PyObject *recipe;   /* holds the recipe */
+    doppel_recipe *own; /* made of a text */
+    PyObject *options;  /* a dict, whose strings are borrowed */
     batch_data *data[MOST_DATA];
     const data_input *inputs[MOST_DATA]; /* the same, for the tables */
-    size_t data_count, known_count; /* known ones come first */
+    size_t data_count, known_count;      /* known ones come first */
     memory_tables memory;
     python_tables python;
     PyObject *tables; /* what opens files; NULL: none */
@@ -87,9 +86,21 @@ static void on_stage(const char *stage, uint64_t done, uint64_t total, void *use
     on_progress(done, total, 0, user);
 }
 
+static int compare_rows(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Whether a row of the data that is being read is null, and to be passed over. */
+static bool is_skipped(const batch_object *self, uint64_t line) {
+    const batch_data *data = self->data_count ? self->data[self->data_count - 1] : NULL;
+    uint64_t row = line - 1;
+    return data && data->rows && line && !bsearch(&row, data->rows, (size_t)data->documents, sizeof row, compare_rows);
+}
+
 static void on_bad(const doppel_error *what, void *user) {
     batch_object *self = user;
-    if (what->code != DOPPEL_OK && self->first_bad.code == DOPPEL_OK)
+    if (what->code != DOPPEL_OK && self->first_bad.code == DOPPEL_OK && !is_skipped(self, what->line))
         self->first_bad = *what;
 }
 
@@ -198,11 +209,8 @@ static void batch_dealloc(PyObject *object) {
     batch_object *self = (batch_object *)object;
     PyTypeObject *type = Py_TYPE(object);
     doppel_batch *batch = self->batch;
-    Py_BEGIN_ALLOW_THREADS
-    doppel_batch_free(batch);
-    Py_END_ALLOW_THREADS
-    for (size_t i = 0; i < self->data_count; i++)
-        free_batch_data(self->data[i]);
+    Py_BEGIN_ALLOW_THREADS doppel_batch_free(batch);
+    Py_END_ALLOW_THREADS for (size_t i = 0; i < self->data_count; i++) free_batch_data(self->data[i]);
     free(self->mask);
     doppel_recipe_free(self->own);
     Py_XDECREF(self->recipe);
@@ -218,8 +226,8 @@ static void batch_dealloc(PyObject *object) {
 /* Runs the work without the GIL; false: an exception. */
 static bool run(batch_object *self, doppel_status (*work)(void *argument), void *argument, doppel_error *error) {
     if (self->busy || !self->batch) {
-        PyErr_SetString(PyExc_RuntimeError, self->busy ? "this batch is in use by another thread"
-                                                       : "this batch is finished");
+        PyErr_SetString(PyExc_RuntimeError,
+                        self->busy ? "this batch is in use by another thread" : "this batch is finished");
         return false;
     }
     self->busy = true;
@@ -488,8 +496,8 @@ static bool add_id(const id_reader *reader, array_builder *to, size_t at, uint64
         return builder_add_string(to, id);
     if (!id.data)
         return (to->valid || builder_make_valid(to)) && (to->valid[at] = 0, true);
-    ((int64_t *)to->values)[at] = to->kind == VALUE_INT64 ? strtoll(id.data, NULL, 10)
-                                                          : (int64_t)strtoull(id.data, NULL, 10);
+    ((int64_t *)to->values)[at] =
+        to->kind == VALUE_INT64 ? strtoll(id.data, NULL, 10) : (int64_t)strtoull(id.data, NULL, 10);
     return true;
 }
 
@@ -731,10 +739,8 @@ static PyObject *batch_finish(PyObject *object, PyObject *unused) {
         return PyErr_NoMemory();
     doppel_batch *batch = self->batch;
     self->batch = NULL;
-    Py_BEGIN_ALLOW_THREADS
-    doppel_batch_free(batch);
-    Py_END_ALLOW_THREADS
-    Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS doppel_batch_free(batch);
+    Py_END_ALLOW_THREADS Py_RETURN_NONE;
 }
 
 /* kept_stream(): the rows that stay, as a capsule of a stream that shares the caller's memory. */
@@ -844,16 +850,16 @@ static PyObject *batch_stats(PyObject *object, PyObject *unused) {
     doppel_batch_stats s;
     (void)unused;
     doppel_batch_get_stats(self->batch, &s);
-    return Py_BuildValue(
-        "{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:d,s:K}", "documents",
-        (unsigned long long)(s.documents - s.known), "bytes", (unsigned long long)self->counts.bytes, "bad",
-        (unsigned long long)self->counts.bad, "repaired", (unsigned long long)self->counts.repaired, "unopened",
-        (unsigned long long)self->counts.unopened, "known", (unsigned long long)s.known, "empty",
-        (unsigned long long)s.empty, "fewWords", (unsigned long long)s.few_words, "copies", (unsigned long long)s.copies,
-        "sameIds", (unsigned long long)s.same_ids, "kept", (unsigned long long)s.kept, "groups",
-        (unsigned long long)s.groups, "candidates", (unsigned long long)s.candidates, "verified",
-        (unsigned long long)s.verified, "bands", s.bands, "rows", s.rows, "expectedRecall", s.recall, "inIndex",
-        (unsigned long long)s.in_index);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:d,s:K}", "documents",
+                         (unsigned long long)(s.documents - s.known), "bytes", (unsigned long long)self->counts.bytes,
+                         "bad", (unsigned long long)self->counts.bad, "repaired",
+                         (unsigned long long)self->counts.repaired, "unopened",
+                         (unsigned long long)self->counts.unopened, "known", (unsigned long long)s.known, "empty",
+                         (unsigned long long)s.empty, "fewWords", (unsigned long long)s.few_words, "copies",
+                         (unsigned long long)s.copies, "sameIds", (unsigned long long)s.same_ids, "kept",
+                         (unsigned long long)s.kept, "groups", (unsigned long long)s.groups, "candidates",
+                         (unsigned long long)s.candidates, "verified", (unsigned long long)s.verified, "bands", s.bands,
+                         "rows", s.rows, "expectedRecall", s.recall, "inIndex", (unsigned long long)s.in_index);
 }
 
 /* id_of(position): of a document of files. */
@@ -889,12 +895,12 @@ static PyObject *batch_removed(PyObject *object, PyObject *call) {
         if (near.a == near.b)
             continue;
         PyObject *id = id_of(self, near.b), *original = id_of(self, near.a);
-        PyObject *done = id && original ? PyObject_CallFunction(call, "OOsNNO", id, original,
-                                                                doppel_reason_name(near.reason),
-                                                                number_or_none(near.similarity, false),
-                                                                number_or_none(near.distance, true),
-                                                                near.verified ? Py_True : Py_False)
-                                        : NULL;
+        PyObject *done =
+            id && original
+                ? PyObject_CallFunction(call, "OOsNNO", id, original, doppel_reason_name(near.reason),
+                                        number_or_none(near.similarity, false), number_or_none(near.distance, true),
+                                        near.verified ? Py_True : Py_False)
+                : NULL;
         Py_XDECREF(id);
         Py_XDECREF(original);
         if (!done)
@@ -1119,8 +1125,7 @@ static int take_edges(const data_input *data, const char *const names[3], doppel
                 *most = end[c] >= *most ? end[c] + 1 : *most;
             }
             doppel_slice share = doppel_column_get(&column[2], row, room);
-            edges[at] = (doppel_edge){(uint32_t)end[0], (uint32_t)end[1],
-                                      share.data == room ? strtof(room, NULL) : 0};
+            edges[at] = (doppel_edge){(uint32_t)end[0], (uint32_t)end[1], share.data == room ? strtof(room, NULL) : 0};
         }
     }
     return 0;
@@ -1193,8 +1198,8 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
         d.original = malloc(((size_t)d.count + 1) * sizeof *d.original);
         d.similarity = malloc(((size_t)d.count + 1) * sizeof *d.similarity);
         long_call call = {0};
-        doppel_status status = d.original && d.similarity ? run_long_call(&call, do_decide_edges, &d)
-                                                          : DOPPEL_ERROR_MEMORY;
+        doppel_status status =
+            d.original && d.similarity ? run_long_call(&call, do_decide_edges, &d) : DOPPEL_ERROR_MEMORY;
         result = status == DOPPEL_OK ? decision_table(&d) : raise_error(status, &d.error, NULL);
     }
     free(d.edges);

@@ -52,8 +52,7 @@ static bool report(long_call *call) {
     uint64_t total = atomic_load(&call->total), done = atomic_load(&call->done);
     if (!call->progress || call->progress == Py_None || !total)
         return true;
-    PyObject *result =
-        PyObject_CallFunction(call->progress, "KK", (unsigned long long)done, (unsigned long long)total);
+    PyObject *result = PyObject_CallFunction(call->progress, "KK", (unsigned long long)done, (unsigned long long)total);
     Py_XDECREF(result);
     return result;
 }

@@ -108,10 +108,8 @@ static PyObject *run_command(PyObject *module, PyObject *args) {
     python_tables_init(&state.read, state.object);
     const embedded_tables tables = {&state.read.tables, create_writer, write_with, finish_writer, &state};
     embed_tables(&tables);
-    Py_BEGIN_ALLOW_THREADS
-    code = doppel_main((int)count, arguments);
-    Py_END_ALLOW_THREADS
-    embed_tables(NULL);
+    Py_BEGIN_ALLOW_THREADS code = doppel_main((int)count, arguments);
+    Py_END_ALLOW_THREADS embed_tables(NULL);
     free(arguments);
     return PyLong_FromLong(code);
 }

@@ -13,11 +13,9 @@
  *
  * Any number of threads may call; each call is counted, and close() waits until none is under way. An Engine that was
  * inherited by a forked process is refused there and never closed: what it has open is the parent's. */
-#include "module.h"
+#include "engine.h"
 
-#include <math.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -28,23 +26,18 @@
 enum { PIECE = 1000 };
 #define PIECE_BYTES ((size_t)8 << 20)
 
-/* The members of a document, in the order in which they are read; the engine's fields follow. */
-enum { KEY_ID, KEY_URL, KEY_TITLE, KEY_TEXT, KEY_HTML, KEY_TTL, KEYS };
-enum { MOST_FIELDS = 16, MOST_KEYS = KEYS + MOST_FIELDS };
-static const char *const key_names[KEYS] = {"id", "url", "title", "text", "html", "ttl"};
-
 typedef struct engine_object {
-    PyObject_HEAD doppel_engine *engine; /* NULL: closed */
-    PyObject *recipe;                    /* the caller's Recipe, which must outlive the engine; or NULL */
-    doppel_recipe *own_recipe;           /* made of the caller's text; or NULL */
-    PyObject *keys[MOST_KEYS];           /* names of members, as str */
-    size_t key_count;
-    bool connects;  /* to a server, whose answer a call may have to wait for */
-    unsigned forks; /* of the process that opened it, and that process */
-    long process;
-    pthread_mutex_t lock;
-    pthread_cond_t left; /* a call has ended */
-    size_t calls;        /* under way */
+    PyObject_HEAD;
+    doppel_engine *engine;     /* NULL: closed */
+    PyObject *recipe;          /* the caller's Recipe, which must outlive the engine; or NULL */
+    doppel_recipe *own_recipe; /* made of the caller's text; or NULL */
+    document_keys keys;
+    bool connects;        /* to a server, whose answer a call may have to wait for */
+    unsigned forks;       /* as it was when this was opened */
+    long process;         /* that opened it */
+    pthread_mutex_t lock; /* of what is below, and of `engine` */
+    pthread_cond_t left;  /* the last call has ended */
+    size_t calls;         /* under way */
     bool closing;
 } engine_object;
 
@@ -78,11 +71,12 @@ typedef struct engine_call {
     const doppel_similar_options *similar;
     doppel_stored_list *list;
     uint64_t number;
-    bool removed, done;
-    /* The watcher of a call that may have to wait for a server. */
+    bool removed;
+    struct engine_call *outer; /* of the same thread, in which Python code runs that made this one */
+    /* For the watcher of a call that may have to wait for a server. */
+    bool done;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct engine_call *outer; /* of the same thread, which serves signals and progress meanwhile */
 } engine_call;
 
 /* The long call that this thread waits for: Python code that runs meanwhile must not wait for it to end. */
@@ -168,482 +162,9 @@ static doppel_status perform(engine_call *c) {
     return status;
 }
 
-/* ---- durations ---- */
-
-static const char ttl_forms[] = "a time such as \"30d\", \"12h\", \"90m\" or 3600 (seconds), a timedelta, or \"never\"";
-
-static bool ttl_of_number(double seconds, uint64_t *ttl) {
-    if (!(seconds > 0 && seconds <= UINT32_MAX))
-        return false;
-    *ttl = (uint64_t)ceil(seconds);
-    return true;
-}
-
-/* "30d", "12h", "90m", "45s", "2w", "45" or "never". */
-static bool ttl_of_text(doppel_slice text, uint64_t *ttl) {
-    static const struct {
-        char unit;
-        double seconds;
-    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', 7 * 86400}};
-    char digits[40], *end;
-    double unit = 1;
-    if (text.length == 5 && !memcmp(text.data, "never", 5)) {
-        *ttl = DOPPEL_NEVER;
-        return true;
-    }
-    if (!text.length || text.length >= sizeof digits || !strchr("0123456789.", text.data[0]))
-        return false;
-    memcpy(digits, text.data, text.length);
-    digits[text.length] = 0;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (digits[text.length - 1] == units[i].unit) {
-            unit = units[i].seconds;
-            digits[text.length - 1] = 0;
-        }
-    double number = PyOS_string_to_double(digits, &end, NULL);
-    if (PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    return !*end && ttl_of_number(number * unit, ttl);
-}
-
-/* Of a value of Python. 1: done; 0: it is none; -1: an exception. */
-static int ttl_of_object(PyObject *value, uint64_t *ttl) {
-    if (PyUnicode_Check(value)) {
-        doppel_slice text;
-        Py_ssize_t length;
-        text.data = PyUnicode_AsUTF8AndSize(value, &length);
-        if (!text.data)
-            return -1;
-        text.length = (size_t)length;
-        return ttl_of_text(text, ttl);
-    }
-    PyObject *number = NULL;
-    if (PyObject_HasAttrString(value, "total_seconds"))
-        number = PyObject_CallMethod(value, "total_seconds", NULL);
-    else if (!PyBool_Check(value) && (PyFloat_Check(value) || PyIndex_Check(value)))
-        number = PyNumber_Float(value);
-    else
-        return 0;
-    if (!number)
-        return -1;
-    double seconds = PyFloat_AsDouble(number);
-    Py_DECREF(number);
-    if (seconds == -1 && PyErr_Occurred())
-        return -1;
-    return ttl_of_number(seconds, ttl);
-}
-
-/* ---- documents ---- */
-
-/* Where a document comes from, for messages: "document", or "documents[3]" of a batch. */
-typedef struct document_place {
-    const char *name;
-    Py_ssize_t number; /* -1: it is the only one */
-} document_place;
-
-static const document_place the_document = {"document", -1};
-
-/* Documents on their way to the library: items, what they borrow from, and how much that is. */
-typedef struct item_list {
-    doppel_item *items;
-    doppel_slice *extra; /* the fields of each: key_count - KEYS of them */
-    PyObject **held;     /* at most MOST_KEYS a document */
-    char *rooms; /* of Arrow data: where values that are no strings are written, MOST_KEYS a document; or NULL */
-    size_t count, held_count, bytes;
-} item_list;
-
-/* What one document alone needs. */
-typedef struct one_item {
-    doppel_item item;
-    doppel_slice extra[MOST_FIELDS];
-    PyObject *held[MOST_KEYS];
-} one_item;
-
-static item_list list_of_one(one_item *one) {
-    return (item_list){.items = &one->item, .extra = one->extra, .held = one->held};
-}
-
-static void release_items(item_list *list) {
-    for (size_t i = 0; i < list->held_count; i++)
-        Py_DECREF(list->held[i]);
-    list->held_count = list->count = list->bytes = 0;
-}
-
-/* Raises `type` with a message that is led by the place, and by the name of a member (NULL: none). Steals `what`. */
-static int refuse(PyObject *type, document_place place, PyObject *key, PyObject *what) {
-    PyObject *at = place.number >= 0 ? PyUnicode_FromFormat("%s[%zd]", place.name, place.number)
-                                     : PyUnicode_FromString(place.name);
-    if (at && what && key)
-        PyErr_Format(type, "%U[\"%U\"]: %U", at, key, what);
-    else if (at && what)
-        PyErr_Format(type, "%U: %U", at, what);
-    Py_XDECREF(at);
-    Py_XDECREF(what);
-    return -1;
-}
-
-static int refuse_type(document_place place, PyObject *key, const char *expected, PyObject *value) {
-    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__name__");
-    if (!name)
-        return -1;
-    refuse(PyExc_TypeError, place, key, PyUnicode_FromFormat("expected %s, not %U", expected, name));
-    Py_DECREF(name);
-    return -1;
-}
-
-/* A str that UTF-8 cannot hold: says where. */
-static int refuse_surrogate(document_place place, PyObject *key) {
-    PyObject *type, *value, *traceback;
-    Py_ssize_t start = 0;
-    if (!PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
-        return -1;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (value && PyUnicodeEncodeError_GetStart(value, &start))
-        PyErr_Clear();
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(traceback);
-    return refuse(PyExc_ValueError, place, key,
-                  PyUnicode_FromFormat("a lone surrogate at position %zd, which is no character", start));
-}
-
-static int refuse_ttl(document_place place, PyObject *key, PyObject *value) {
-    if (PyErr_Occurred())
-        return -1;
-    return refuse(PyExc_ValueError, place, key, PyUnicode_FromFormat("expected %s; not %R", ttl_forms, value));
-}
-
-static int refuse_empty(document_place place) {
-    return refuse(PyExc_ValueError, place, NULL, PyUnicode_FromString("has none of url, title, text and html"));
-}
-
-/* The bytes of a str, or of bytes that are UTF-8; -1: an exception. The value is held elsewhere. */
-static int slice_of_object(document_place place, PyObject *key, PyObject *value, doppel_slice *slice) {
-    Py_ssize_t length;
-    if (PyUnicode_Check(value)) {
-        slice->data = PyUnicode_AsUTF8AndSize(value, &length);
-        slice->length = (size_t)length;
-        return slice->data ? 0 : refuse_surrogate(place, key);
-    }
-    if (!PyBytes_Check(value))
-        return refuse_type(place, key, "str", value);
-    slice->data = PyBytes_AsString(value);
-    slice->length = (size_t)PyBytes_Size(value);
-    PyObject *text = PyUnicode_DecodeUTF8(slice->data, (Py_ssize_t)slice->length, NULL);
-    if (!text) {
-        PyErr_Clear();
-        return refuse(PyExc_ValueError, place, key, PyUnicode_FromString("bytes that are not UTF-8"));
-    }
-    Py_DECREF(text);
-    return 0;
-}
-
-/* The same for what may be a whole number: an id. Gives the object that the slice borrows from, in place of `value`. */
-static int slice_of_id(document_place place, PyObject *key, PyObject **value, doppel_slice *slice) {
-    if (PyUnicode_Check(*value) || PyBytes_Check(*value))
-        return slice_of_object(place, key, *value, slice);
-    if (PyBool_Check(*value) || !PyIndex_Check(*value))
-        return refuse_type(place, key, "str or int", *value);
-    PyObject *number = PyNumber_Index(*value), *text = number ? PyObject_Str(number) : NULL;
-    Py_XDECREF(number);
-    if (!text)
-        return -1;
-    Py_DECREF(*value);
-    *value = text;
-    return slice_of_object(place, key, text, slice);
-}
-
-static PyObject *call_of_module(const char *name, const char *function, PyObject *argument) {
-    PyObject *module = PyImport_ImportModule(name);
-    PyObject *made = module ? PyObject_CallMethod(module, function, "O", argument) : NULL;
-    Py_XDECREF(module);
-    return made;
-}
-
-/* A kept field as text, as JSON has it: numbers, truth values, lists and dicts; dates as ISO 8601. A new reference;
- * None: it counts as missing; NULL: an exception. */
-static PyObject *text_of_field(PyObject *value) {
-    if (PyUnicode_Check(value) || PyBytes_Check(value)) {
-        Py_INCREF(value);
-        return value;
-    }
-    if (PyObject_HasAttrString(value, "isoformat"))
-        return PyObject_CallMethod(value, "isoformat", NULL);
-    if (PyFloat_Check(value) && isnan(PyFloat_AsDouble(value)))
-        Py_RETURN_NONE;
-    if (!PyBool_Check(value) && !PyFloat_Check(value) && PyIndex_Check(value)) {
-        PyObject *number = PyNumber_Index(value), *text = number ? PyObject_Str(number) : NULL;
-        Py_XDECREF(number);
-        return text;
-    }
-    return call_of_module("json", "dumps", value);
-}
-
-static int slice_of_field(document_place place, PyObject *key, PyObject **value, doppel_slice *slice) {
-    PyObject *text = text_of_field(*value);
-    if (!text && PyErr_ExceptionMatches(PyExc_TypeError)) {
-        PyErr_Clear();
-        return refuse_type(place, key, "str or a number", *value);
-    }
-    if (!text)
-        return -1;
-    Py_DECREF(*value);
-    *value = text;
-    *slice = (doppel_slice){NULL, 0};
-    return text == Py_None ? 0 : slice_of_object(place, key, text, slice);
-}
-
-/* Puts one member of a document into its item. */
-static int set_member(item_list *list, document_place place, PyObject *key, int number) {
-    doppel_item *item = &list->items[list->count];
-    doppel_document *d = &item->document;
-    PyObject **value = &list->held[list->held_count - 1];
-    switch (number) {
-    case KEY_ID: return slice_of_id(place, key, value, &d->id);
-    case KEY_URL: return slice_of_object(place, key, *value, &d->url);
-    case KEY_TITLE: return slice_of_object(place, key, *value, &d->title);
-    case KEY_TEXT: return slice_of_object(place, key, *value, &d->text);
-    case KEY_TTL: return ttl_of_object(*value, &item->ttl) == 1 ? 0 : refuse_ttl(place, key, *value);
-    case KEY_HTML:
-        if (PyBytes_Check(*value)) { /* in the charset that the page itself names */
-            d->html = (doppel_slice){PyBytes_AsString(*value), (size_t)PyBytes_Size(*value)};
-            return 0;
-        }
-        d->charset = "utf-8";
-        return slice_of_object(place, key, *value, &d->html);
-    default: return slice_of_field(place, key, value, (doppel_slice *)&d->extra[number - KEYS]);
-    }
-}
-
-/* Begins the next item of a list. */
-static doppel_item *begin_item(const engine_object *self, item_list *list) {
-    size_t fields = self->key_count - KEYS;
-    doppel_item *item = &list->items[list->count];
-    *item = (doppel_item){.size = sizeof *item};
-    item->document.id.data = item->document.text.data = "";
-    if (fields) {
-        doppel_slice *extra = list->extra + list->count * fields;
-        memset(extra, 0, fields * sizeof *extra);
-        item->document.extra = extra;
-    }
-    return item;
-}
-
-static void end_item(item_list *list) {
-    const doppel_document *d = &list->items[list->count++].document;
-    list->bytes += d->text.length + d->html.length;
-}
-
-#if !defined Py_LIMITED_API && PY_VERSION_HEX >= 0x030D0000
-static int get_member(PyObject *dict, PyObject *key, PyObject **value) {
-    return PyDict_GetItemRef(dict, key, value) < 0 ? -1 : 0;
-}
-#else
-/* A new reference to a member, or NULL if there is none; -1: an exception. */
-static int get_member(PyObject *dict, PyObject *key, PyObject **value) {
-    *value = PyDict_GetItemWithError(dict, key);
-    Py_XINCREF(*value);
-    return !*value && PyErr_Occurred() ? -1 : 0;
-}
-#endif
-
-static int read_dict(const engine_object *self, item_list *list, document_place place, PyObject *dict) {
-    begin_item(self, list);
-    unsigned there = 0;
-    for (size_t i = 0; i < self->key_count; i++) {
-        PyObject *value;
-        if (get_member(dict, self->keys[i], &value))
-            return -1;
-        if (!value)
-            continue;
-        list->held[list->held_count++] = value;
-        if (value == Py_None)
-            continue;
-        if (set_member(list, place, self->keys[i], (int)i))
-            return -1;
-        there |= 1U << i;
-    }
-    if (!(there & (1U << KEY_URL | 1U << KEY_TITLE | 1U << KEY_TEXT | 1U << KEY_HTML)))
-        return refuse_empty(place);
-    end_item(list);
-    return 0;
-}
-
-static int read_text(const engine_object *self, item_list *list, document_place place, PyObject *text) {
-    doppel_item *item = begin_item(self, list);
-    Py_INCREF(text);
-    list->held[list->held_count++] = text;
-    if (slice_of_object(place, NULL, text, &item->document.text))
-        return -1;
-    end_item(list);
-    return 0;
-}
-
-/* Adds a document of Python to a list: a str, or a mapping; -1: an exception. */
-static int read_document(const engine_object *self, item_list *list, document_place place, PyObject *document) {
-    if (PyUnicode_Check(document) || PyBytes_Check(document))
-        return read_text(self, list, place, document);
-    if (PyDict_Check(document))
-        return read_dict(self, list, place, document);
-    if (!PyObject_HasAttrString(document, "keys"))
-        return refuse_type(place, NULL, "str or a mapping", document);
-    PyObject *dict = PyDict_New();
-    int code = dict && !PyDict_Update(dict, document) ? read_dict(self, list, place, dict) : -1;
-    Py_XDECREF(dict);
-    return code;
-}
-
-/* ---- verdicts and stored documents as named tuples ---- */
-
-static newfunc new_tuple;     /* tuple.__new__ */
-static PyObject *no_evidence; /* of every document that is new */
-static PyObject *reason_names[DOPPEL_REASONS];
-
-static PyObject *none(void) {
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
-/* A named tuple of values, whose references it takes; NULL among them is an exception that was raised. */
-static PyObject *make_tuple(PyObject *type, PyObject **values, Py_ssize_t count) {
-    PyObject *fields = PyTuple_New(count), *arguments = PyTuple_New(1), *made = NULL;
-    bool whole = fields && arguments;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        whole = whole && values[i];
-        if (fields && values[i])
-            PyTuple_SetItem(fields, i, values[i]);
-        else
-            Py_XDECREF(values[i]);
-    }
-    if (whole) {
-        PyTuple_SetItem(arguments, 0, fields);
-        fields = NULL;
-        made = new_tuple((PyTypeObject *)type, arguments, NULL);
-    }
-    Py_XDECREF(fields);
-    Py_XDECREF(arguments);
-    return made;
-}
-
-static PyObject *string_or_none(doppel_slice slice) {
-    return slice.data ? PyUnicode_DecodeUTF8(slice.data, (Py_ssize_t)slice.length, "replace") : none();
-}
-
-static PyObject *number_or_none(double number) {
-    return isnan(number) ? none() : PyFloat_FromDouble(number);
-}
-
-static PyObject *distance_or_none(int64_t distance) {
-    return distance < 0 ? none() : PyLong_FromLongLong(distance);
-}
-
-static PyObject *reason_or_none(doppel_reason reason) {
-    PyObject *name = (unsigned)reason < DOPPEL_REASONS ? reason_names[reason] : NULL;
-    Py_XINCREF(name);
-    return name ? name : none();
-}
-
-static bool says_nothing(const doppel_evidence *e) {
-    return e->distance < 0 && isnan(e->similarity) && isnan(e->containment) && isnan(e->title_similarity) &&
-           !e->same_url && !e->same_digest && !e->verified;
-}
-
-static PyObject *make_evidence(const doppel_evidence *e) {
-    if (no_evidence && says_nothing(e)) {
-        Py_INCREF(no_evidence);
-        return no_evidence;
-    }
-    PyObject *values[] = {distance_or_none(e->distance),  number_or_none(e->similarity),
-                          number_or_none(e->containment), number_or_none(e->title_similarity),
-                          PyBool_FromLong(e->same_url),   PyBool_FromLong(e->same_digest),
-                          PyBool_FromLong(e->verified)};
-    return make_tuple(doppel_module.evidence, values, sizeof values / sizeof *values);
-}
-
-static PyObject *make_verdict(const doppel_verdict *v) {
-    PyObject *values[] = {
-        string_or_none(v->id),     PyBool_FromLong(v->is_duplicate), PyFloat_FromDouble(v->confidence),
-        reason_or_none(v->reason), string_or_none(v->original_id),   make_evidence(&v->evidence)};
-    return make_tuple(doppel_module.verdict, values, sizeof values / sizeof *values);
-}
-
-static PyObject *make_fields(doppel_slice fields) {
-    if (!fields.data)
-        return PyDict_New();
-    PyObject *text = string_or_none(fields), *made = text ? call_of_module("json", "loads", text) : NULL;
-    Py_XDECREF(text);
-    return made;
-}
-
-static PyObject *make_aliases(const doppel_stored *s) {
-    PyObject *made = PyList_New((Py_ssize_t)s->alias_count);
-    for (size_t i = 0; made && i < s->alias_count; i++) {
-        PyObject *alias = string_or_none(s->aliases[i]);
-        if (!alias || PyList_SetItem(made, (Py_ssize_t)i, alias))
-            Py_CLEAR(made);
-    }
-    return made;
-}
-
-static PyObject *count_or_none(uint64_t count) {
-    return count ? PyLong_FromUnsignedLongLong(count) : none();
-}
-
-static PyObject *make_fingerprint(const uint64_t fingerprint[2], int bits) {
-    return bits > 64 ? PyBytes_FromStringAndSize((const char *)fingerprint, 16)
-                     : PyLong_FromUnsignedLongLong(fingerprint[0]);
-}
-
-static PyObject *make_digest(const uint8_t digest[32]) {
-    static const uint8_t zero[32];
-    return memcmp(digest, zero, sizeof zero) ? PyBytes_FromStringAndSize((const char *)digest, 32) : none();
-}
-
-static PyObject *make_counts(const uint64_t by[DOPPEL_REASONS]) {
-    return Py_BuildValue("{sKsKsK}", "url", (unsigned long long)by[DOPPEL_REASON_URL], "content",
-                         (unsigned long long)by[DOPPEL_REASON_CONTENT], "title",
-                         (unsigned long long)by[DOPPEL_REASON_TITLE]);
-}
-
-/* The document that represents its group: of a copy its original while that is there, else the document itself. */
-static doppel_slice group_of(const doppel_stored *s) {
-    return s->original_id.data && !s->original_gone ? s->original_id : s->id;
-}
-
-/* `similar`: it was found by its similarity, which was measured. */
-static PyObject *make_stored(const doppel_stored *s, int bits, bool similar) {
-    bool copy = s->original_id.data;
-    PyObject *values[] = {string_or_none(s->id),
-                          PyLong_FromUnsignedLongLong(s->number),
-                          string_or_none(s->url),
-                          string_or_none(s->canonical),
-                          string_or_none(s->title),
-                          make_fields(s->fields),
-                          string_or_none(group_of(s)),
-                          string_or_none(s->original_id),
-                          copy ? reason_or_none(s->reason) : none(),
-                          copy ? make_evidence(&s->evidence) : none(),
-                          PyLong_FromUnsignedLongLong(s->added),
-                          count_or_none(s->expires),
-                          PyLong_FromUnsignedLongLong(s->words),
-                          make_fingerprint(s->fingerprint, bits),
-                          make_digest(s->digest),
-                          count_or_none(s->set_count),
-                          PyLong_FromUnsignedLongLong(s->duplicates),
-                          make_counts(s->duplicates_by),
-                          count_or_none(s->last_duplicate),
-                          make_aliases(s),
-                          string_or_none(s->text),
-                          similar ? number_or_none(s->similarity) : none(),
-                          similar ? distance_or_none(s->distance) : none(),
-                          similar ? number_or_none(s->containment) : none()};
-    return make_tuple(doppel_module.stored, values, sizeof values / sizeof *values);
-}
-
 /* ---- check and add ---- */
+
+static const value_place the_document = {"document", -1};
 
 static doppel_status work_check(engine_call *c) {
     return doppel_engine_check(c->engine, c->items, c->verdicts, &c->call.error);
@@ -659,7 +180,7 @@ static PyObject *run_one(engine_object *self, PyObject *document, doppel_status 
     doppel_verdict verdict = {0};
     PyObject *made = NULL;
     engine_call c = {.self = self, .work = work, .items = &one.item, .verdicts = &verdict};
-    if (!read_document(self, &list, the_document, document) && (c.engine = enter(self))) {
+    if (!read_document(&self->keys, &list, the_document, document) && (c.engine = enter(self))) {
         doppel_status status = perform(&c);
         leave(self);
         made = status == DOPPEL_OK ? make_verdict(&verdict) : raise_error(status, &c.call.error, "document");
@@ -677,262 +198,20 @@ static PyObject *engine_add(PyObject *self, PyObject *document) {
     return run_one((engine_object *)self, document, work_add);
 }
 
-/* ---- batches: where documents come from ---- */
-
-/* The documents of a batch, one after the other: those of a tuple, or the rows of Arrow data. */
-typedef struct document_source {
-    const engine_object *self;
-    PyObject *tuple; /* or NULL: */
-    data_input data;
-    size_t batch; /* of the data; its columns are those below */
-    uint64_t row; /* in it, of the next document */
-    doppel_column columns[MOST_KEYS];
-    bool found[MOST_KEYS];
-    size_t count, next; /* documents in all, and the number of the next one */
-} document_source;
-
-/* Finds the columns of a batch of the data; -1: an exception. */
-static int open_columns(document_source *s) {
-    bool any = false;
-    for (size_t i = 0; i < s->self->key_count; i++) {
-        s->found[i] = false;
-        if (!s->data.is_struct && i != KEY_TEXT)
-            continue;
-        const char *name = PyUnicode_AsUTF8AndSize(s->self->keys[i], NULL);
-        if (!name || data_column(&s->data, s->batch, name, "documents", &s->found[i], &s->columns[i]))
-            return -1;
-        any = any || (s->found[i] && i >= KEY_URL && i <= KEY_HTML);
-    }
-    /* Which there are, the message for the usual one says. */
-    return any ? 0 : data_column(&s->data, s->batch, "text", "documents", NULL, &s->columns[KEY_TEXT]);
-}
-
-static int rewind_source(document_source *s) {
-    s->batch = s->next = 0;
-    s->row = 0;
-    return !s->tuple && s->data.batch_count ? open_columns(s) : 0;
-}
-
-/* Moves on to the batch that has the next row. */
-static int next_batch(document_source *s) {
-    while (s->batch < s->data.batch_count && s->row >= (uint64_t)s->data.batches[s->batch].array.length) {
-        s->batch++;
-        s->row = 0;
-        if (s->batch < s->data.batch_count && open_columns(s))
-            return -1;
-    }
-    return 0;
-}
-
-/* Puts one value of a row into its item. */
-static int set_value(document_source *s, doppel_item *item, size_t key, doppel_slice value) {
-    doppel_document *d = &item->document;
-    const document_place place = {"documents", (Py_ssize_t)s->next};
-    switch (key) {
-    case KEY_ID: d->id = value; return 0;
-    case KEY_URL: d->url = value; return 0;
-    case KEY_TITLE: d->title = value; return 0;
-    case KEY_TEXT: d->text = value; return 0;
-    case KEY_HTML:
-        d->html = value;
-        d->charset = s->columns[key].binary ? NULL : "utf-8";
-        return 0;
-    case KEY_TTL:
-        if (ttl_of_text(value, &item->ttl))
-            return 0;
-        PyObject *text = string_or_none(value);
-        int code = text ? refuse_ttl(place, s->self->keys[KEY_TTL], text) : -1;
-        Py_XDECREF(text);
-        return code;
-    default: ((doppel_slice *)d->extra)[key - KEYS] = value; return 0;
-    }
-}
-
-/* Adds the next row to a list. */
-static int read_row(document_source *s, item_list *list) {
-    if (next_batch(s))
-        return -1;
-    doppel_item *item = begin_item(s->self, list);
-    char *room = list->rooms + list->count * MOST_KEYS * DOPPEL_COLUMN_ROOM;
-    bool says_something = false;
-    for (size_t i = 0; i < s->self->key_count; i++) {
-        doppel_slice value = {NULL, 0};
-        if (s->found[i])
-            value = doppel_column_get(&s->columns[i], s->row, room + i * DOPPEL_COLUMN_ROOM);
-        if (!value.data)
-            continue;
-        says_something = says_something || (i >= KEY_URL && i <= KEY_HTML);
-        if (set_value(s, item, i, value))
-            return -1;
-    }
-    if (!says_something)
-        return refuse_empty((document_place){"documents", (Py_ssize_t)s->next});
-    end_item(list);
-    s->row++;
-    return 0;
-}
-
-/* Adds the next document to a list; -1: an exception. */
-static int read_next(document_source *s, item_list *list) {
-    int code;
-    if (s->tuple) {
-        const document_place place = {"documents", (Py_ssize_t)s->next};
-        code = read_document(s->self, list, place, PyTuple_GetItem(s->tuple, place.number));
-    } else {
-        code = read_row(s, list);
-    }
-    s->next += !code;
-    return code;
-}
-
-static bool is_arrow(PyObject *object) {
-    return PyObject_HasAttrString(object, "__arrow_c_stream__") || PyObject_HasAttrString(object, "__arrow_c_array__");
-}
-
-/* Takes the documents of a batch call, all of them. */
-static int open_source(document_source *s, PyObject *documents) {
-    if (is_arrow(documents)) {
-        if (take_data(documents, "documents", &s->data))
-            return -1;
-        s->count = (size_t)s->data.rows;
-        return rewind_source(s);
-    }
-    if (PyUnicode_Check(documents) || PyBytes_Check(documents) || PyDict_Check(documents))
-        return refuse_type((document_place){"documents", -1}, NULL, "a list of documents, or Arrow data", documents);
-    s->tuple = PySequence_Tuple(documents);
-    if (!s->tuple && PyErr_ExceptionMatches(PyExc_TypeError) && !PyObject_HasAttrString(documents, "__iter__")) {
-        PyErr_Clear();
-        refuse_type((document_place){"documents", -1}, NULL, "a list of documents, or Arrow data", documents);
-    }
-    s->count = s->tuple ? (size_t)PyTuple_Size(s->tuple) : 0;
-    return s->tuple ? 0 : -1;
-}
-
-static void close_source(document_source *s) {
-    if (!s->tuple)
-        free_data(&s->data);
-    Py_XDECREF(s->tuple);
-}
-
-/* ---- batches: what comes of them ---- */
-
-/* The columns that verdicts on Arrow data become. */
-enum {
-    COLUMN_ID,
-    COLUMN_IS_DUPLICATE,
-    COLUMN_CONFIDENCE,
-    COLUMN_REASON,
-    COLUMN_ORIGINAL_ID,
-    COLUMN_DISTANCE,
-    COLUMN_SIMILARITY,
-    COLUMN_CONTAINMENT,
-    COLUMN_TITLE_SIMILARITY,
-    COLUMN_SAME_URL,
-    COLUMN_SAME_DIGEST,
-    COLUMN_VERIFIED,
-    COLUMNS
-};
-
-static const struct {
-    const char *name;
-    value_kind kind;
-} verdict_columns[COLUMNS] = {
-    {"id", VALUE_STRING},         {"isDuplicate", VALUE_BOOL},   {"confidence", VALUE_DOUBLE},
-    {"reason", VALUE_STRING},     {"originalId", VALUE_STRING},  {"distance", VALUE_INT32},
-    {"similarity", VALUE_DOUBLE}, {"containment", VALUE_DOUBLE}, {"titleSimilarity", VALUE_DOUBLE},
-    {"sameUrl", VALUE_BOOL},      {"sameDigest", VALUE_BOOL},    {"verified", VALUE_BOOL},
-};
+/* ---- batches ---- */
 
 /* A batch call: its documents, the piece at hand, and the verdicts so far. */
-typedef struct batch {
+typedef struct batch_call {
+    engine_call c;
     document_source source;
     item_list piece;
-    engine_call c;
-    PyObject *list; /* the verdicts; or, of Arrow data: */
-    array_builder builders[COLUMNS];
+    size_t room;    /* of a piece, in documents */
+    PyObject *list; /* of verdicts; NULL for Arrow data: */
+    verdict_table table;
     size_t done, failed; /* documents that were decided, and those that could not be */
     size_t first_failed;
-    doppel_error why; /* of that */
-} batch;
-
-static bool set_null(array_builder *builder, size_t row) {
-    if (!builder->valid && !builder_make_valid(builder))
-        return false;
-    builder->valid[row] = 0;
-    return true;
-}
-
-static void put_evidence(array_builder *to, size_t row, const doppel_evidence *e) {
-    ((int32_t *)to[COLUMN_DISTANCE].values)[row] = e->distance;
-    ((double *)to[COLUMN_SIMILARITY].values)[row] = e->similarity;
-    ((double *)to[COLUMN_CONTAINMENT].values)[row] = e->containment;
-    ((double *)to[COLUMN_TITLE_SIMILARITY].values)[row] = e->title_similarity;
-    ((uint8_t *)to[COLUMN_SAME_URL].values)[row] = e->same_url;
-    ((uint8_t *)to[COLUMN_SAME_DIGEST].values)[row] = e->same_digest;
-    ((uint8_t *)to[COLUMN_VERIFIED].values)[row] = e->verified;
-}
-
-/* Puts a verdict (NULL: there is none) into the columns; false: no memory. */
-static bool put_row(array_builder *to, size_t row, const doppel_verdict *v) {
-    static const doppel_verdict empty = {
-        .confidence = NAN,
-        .evidence = {.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN}};
-    bool good = true;
-    if (!v)
-        for (int i = 0; i < COLUMNS && good; i++)
-            good = verdict_columns[i].kind != VALUE_BOOL || set_null(&to[i], row);
-    v = v ? v : &empty;
-    ((uint8_t *)to[COLUMN_IS_DUPLICATE].values)[row] = v->is_duplicate;
-    ((double *)to[COLUMN_CONFIDENCE].values)[row] = v->confidence;
-    put_evidence(to, row, &v->evidence);
-    return good && builder_add_string(&to[COLUMN_ID], v->id) &&
-           builder_add_string(&to[COLUMN_REASON], doppel_slice_of(doppel_reason_name(v->reason))) &&
-           builder_add_string(&to[COLUMN_ORIGINAL_ID], v->original_id) &&
-           (v->evidence.distance >= 0 || set_null(&to[COLUMN_DISTANCE], row));
-}
-
-/* Keeps the verdict on one document (NULL: there is none); -1: an exception. */
-static int put_verdict(batch *b, size_t number, const doppel_verdict *v) {
-    if (!b->list) {
-        if (put_row(b->builders, number, v))
-            return 0;
-        PyErr_NoMemory();
-        return -1;
-    }
-    PyObject *made = v ? make_verdict(v) : none();
-    return made ? PyList_SetItem(b->list, (Py_ssize_t)number, made) : -1;
-}
-
-/* Keeps what came of a piece. */
-static int take_verdicts(batch *b) {
-    for (size_t i = 0; i < b->piece.count; i++, b->done++) {
-        const doppel_error *why = &b->c.errors[i];
-        if (why->code != DOPPEL_OK && !b->failed++) {
-            b->why = *why;
-            b->first_failed = b->done;
-        }
-        if (put_verdict(b, b->done, why->code == DOPPEL_OK ? &b->c.verdicts[i] : NULL))
-            return -1;
-    }
-    return 0;
-}
-
-/* The verdicts as they are returned: a list, or a dict of columns. */
-static PyObject *finish_verdicts(batch *b) {
-    PyObject *made = b->list;
-    b->list = NULL;
-    if (made || !(made = PyDict_New()))
-        return made;
-    for (int i = 0; i < COLUMNS; i++) {
-        PyObject *column = builder_finish(&b->builders[i], false);
-        if (made && (!column || PyDict_SetItemString(made, verdict_columns[i].name, column)))
-            Py_CLEAR(made);
-        Py_XDECREF(column);
-    }
-    return made;
-}
-
-/* ---- batches: the calls ---- */
+    doppel_error why; /* of that one */
+} batch_call;
 
 /* What was done is told as soon as the call ends. */
 static doppel_status count_done(engine_call *c, doppel_status status) {
@@ -952,35 +231,32 @@ static doppel_status work_add_batch(engine_call *c) {
 }
 
 /* Memory for a piece, and for the verdicts on all documents; -1: an exception. */
-static int make_room(batch *b) {
-    size_t all = b->source.count, room = all < PIECE ? all + 1 : PIECE, fields = b->source.self->key_count - KEYS;
+static int make_room(batch_call *b) {
+    size_t all = b->source.count, room = all < PIECE ? all + 1 : PIECE, fields = b->source.keys->count - KEYS;
+    b->room = room;
     b->piece.items = malloc(room * sizeof *b->piece.items);
     b->piece.extra = malloc((fields * room + 1) * sizeof *b->piece.extra);
     b->c.verdicts = calloc(room, sizeof *b->c.verdicts);
     b->c.errors = calloc(room, sizeof *b->c.errors);
     bool good = b->piece.items && b->piece.extra && b->c.verdicts && b->c.errors;
     if (b->source.tuple) {
+        b->piece.held = malloc(room * MOST_KEYS * sizeof *b->piece.held);
         b->list = PyList_New((Py_ssize_t)all);
-        good = (b->piece.held = malloc(room * MOST_KEYS * sizeof *b->piece.held)) && good;
-        if (!b->list)
-            return -1;
+        good = good && b->piece.held && b->list;
     } else {
-        good = (b->piece.rooms = malloc(room * MOST_KEYS * DOPPEL_COLUMN_ROOM)) && good;
-        for (int i = 0; i < COLUMNS; i++)
-            good = good && builder_init(&b->builders[i], verdict_columns[i].kind, 0, all);
+        b->piece.rooms = malloc(room * ITEM_ROOM);
+        good = good && b->piece.rooms && verdict_table_init(&b->table, all);
     }
     if (!good)
         PyErr_NoMemory();
     return good ? 0 : -1;
 }
 
-static void free_batch(batch *b) {
-    size_t room = b->source.count < PIECE ? b->source.count + 1 : PIECE;
+static void free_batch(batch_call *b) {
     release_items(&b->piece);
-    for (size_t i = 0; i < room && b->c.verdicts; i++)
+    for (size_t i = 0; i < b->room && b->c.verdicts; i++)
         doppel_verdict_free(&b->c.verdicts[i]);
-    for (int i = 0; i < COLUMNS; i++)
-        builder_free(&b->builders[i]);
+    verdict_table_free(&b->table);
     free(b->piece.items);
     free(b->piece.extra);
     free(b->piece.held);
@@ -988,44 +264,73 @@ static void free_batch(batch *b) {
     free(b->c.verdicts);
     free(b->c.errors);
     Py_XDECREF(b->list);
-    close_source(&b->source);
+    source_close(&b->source);
 }
 
 /* Reads documents until a piece is full, or there are no more. */
-static int read_piece(batch *b) {
+static int read_piece(batch_call *b) {
     release_items(&b->piece);
     while (b->source.next < b->source.count && b->piece.count < PIECE && b->piece.bytes < PIECE_BYTES)
-        if (read_next(&b->source, &b->piece))
+        if (source_read(&b->source, &b->piece))
             return -1;
     return 0;
 }
 
-/* Reads all documents once, where they are more than a piece, so that a bad one is found before anything is added. */
-static int read_ahead(batch *b) {
-    if (read_piece(b) || b->source.next == b->source.count)
-        return b->source.next == b->source.count && !PyErr_Occurred() ? 0 : -1;
+/* Reads the first piece. If there is more than that, all documents are read before, once, so that a bad one is found
+ * before anything is added. */
+static int read_first(batch_call *b) {
+    if (read_piece(b))
+        return -1;
+    if (b->source.next == b->source.count)
+        return 0;
     while (b->source.next < b->source.count) {
         release_items(&b->piece);
-        if (read_next(&b->source, &b->piece) || (b->source.next % PIECE == 0 && PyErr_CheckSignals()))
+        if (source_read(&b->source, &b->piece) || (b->source.next % PIECE == 0 && PyErr_CheckSignals()))
             return -1;
     }
-    return rewind_source(&b->source) ? -1 : read_piece(b);
+    return source_rewind(&b->source) ? -1 : read_piece(b);
 }
 
-/* Raises what ended the call: the piece at hand was not added, those before it were. */
-static int fail_piece(batch *b, doppel_status status) {
+/* Keeps the verdict on one document (NULL: there is none); -1: an exception. */
+static int put_verdict(batch_call *b, size_t number, const doppel_verdict *verdict) {
+    if (b->list) {
+        PyObject *made = verdict ? make_verdict(verdict) : none();
+        return made ? PyList_SetItem(b->list, (Py_ssize_t)number, made) : -1;
+    }
+    if (verdict_table_put(&b->table, number, verdict))
+        return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* Keeps what came of a piece. */
+static int take_verdicts(batch_call *b) {
+    for (size_t i = 0; i < b->piece.count; i++, b->done++) {
+        const doppel_error *why = &b->c.errors[i];
+        if (why->code != DOPPEL_OK && !b->failed++) {
+            b->why = *why;
+            b->first_failed = b->done;
+        }
+        if (put_verdict(b, b->done, why->code == DOPPEL_OK ? &b->c.verdicts[i] : NULL))
+            return -1;
+    }
+    return 0;
+}
+
+/* Raises what ended the call at the piece at hand. */
+static int fail_piece(batch_call *b, doppel_status status) {
     char where[80];
     doppel_error *why = &b->c.call.error;
-    size_t used = strlen(why->message), left = sizeof why->message - used;
-    if (b->c.work == work_add_batch && b->done && left > 1)
-        snprintf(why->message + used, left, " (%zu of %zu documents were added before)", b->done - b->failed,
-                 b->source.count);
+    size_t used = strlen(why->message);
+    if (b->c.work == work_add_batch && b->done)
+        snprintf(why->message + used, sizeof why->message - used, " (%zu of %zu documents were added before)",
+                 b->done - b->failed, b->source.count);
     snprintf(where, sizeof where, "documents[%zu:%zu]", b->done, b->done + b->piece.count);
     raise_error(status, why, where);
     return -1;
 }
 
-static int run_pieces(batch *b) {
+static int run_pieces(batch_call *b) {
     b->c.call.total = b->source.count;
     while (b->piece.count) {
         b->c.items = b->piece.items;
@@ -1033,42 +338,46 @@ static int run_pieces(batch *b) {
         doppel_status status = perform_long(&b->c);
         if (status != DOPPEL_OK)
             return fail_piece(b, status);
-        if (take_verdicts(b))
-            return -1;
-        if (read_piece(b))
+        if (take_verdicts(b) || PyErr_CheckSignals() || read_piece(b))
             return -1;
     }
     return 0;
 }
 
-/* Gives the verdicts or, where documents were refused, raises what was wrong with the first of them; the exception has
- * the verdicts on the others. */
-static PyObject *end_batch(batch *b) {
+/* Raises what was wrong with the first document that was refused; the exception has the verdicts on the others. */
+static void raise_refused(batch_call *b, PyObject *verdicts) {
     char where[64];
-    size_t used = strlen(b->why.message), left = sizeof b->why.message - used;
-    PyObject *made = finish_verdicts(b), *type, *value, *traceback;
-    if (!made || !b->failed)
-        return made;
-    snprintf(b->why.message + used, left, " (%zu of %zu documents were %s)", b->done - b->failed, b->done,
-             b->c.work == work_add_batch ? "added" : "checked");
+    size_t used = strlen(b->why.message);
+    PyObject *type, *value, *traceback;
+    snprintf(b->why.message + used, sizeof b->why.message - used, " (%zu of %zu documents were %s)",
+             b->done - b->failed, b->done, b->c.work == work_add_batch ? "added" : "checked");
     snprintf(where, sizeof where, "documents[%zu]", b->first_failed);
     raise_error(b->why.code, &b->why, where);
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);
-    if (value && PyObject_SetAttrString(value, "verdicts", made))
+    if (value && PyObject_SetAttrString(value, "verdicts", verdicts))
         PyErr_Clear();
     PyErr_Restore(type, value, traceback);
-    Py_DECREF(made);
-    return NULL;
+}
+
+/* Gives the verdicts, a list or a dict of columns; NULL: an exception. */
+static PyObject *end_batch(batch_call *b) {
+    PyObject *made = b->list ? b->list : verdict_table_finish(&b->table);
+    b->list = NULL;
+    if (made && b->failed) {
+        raise_refused(b, made);
+        Py_CLEAR(made);
+    }
+    return made;
 }
 
 static PyObject *run_batch(engine_object *self, PyObject *arguments, doppel_status (*work)(engine_call *c)) {
-    batch b = {.source.self = self, .c = {.self = self, .work = work}};
-    PyObject *documents, *progress = Py_None, *made = NULL;
-    if (!PyArg_ParseTuple(arguments, "O|O", &documents, &progress) || open_source(&b.source, documents))
+    batch_call b = {.c = {.self = self, .work = work}};
+    PyObject *documents, *made = NULL;
+    if (!PyArg_ParseTuple(arguments, "OO", &documents, &b.c.call.progress))
         return NULL;
-    b.c.call.progress = progress;
-    if (!make_room(&b) && !read_ahead(&b) && (b.c.engine = enter(self))) {
+    if (!source_open(&b.source, &self->keys, documents) && !make_room(&b) && !read_first(&b) &&
+        (b.c.engine = enter(self))) {
         int code = run_pieces(&b);
         leave(self);
         made = code ? NULL : end_batch(&b);
@@ -1097,7 +406,7 @@ static doppel_status work_remove(engine_call *c) {
 
 /* The id as text, held by *held. */
 static int read_id(PyObject *id, PyObject **held, doppel_slice *slice) {
-    static const document_place place = {"id", -1};
+    static const value_place place = {"id", -1};
     Py_INCREF(id);
     *held = id;
     if (!slice_of_id(place, NULL, held, slice))
@@ -1167,25 +476,27 @@ static doppel_status work_similar(engine_call *c) {
     return status;
 }
 
-/* What is asked about: an id, alone or as the only member of a mapping, or a document, whose id then does not count. */
+/* Whether a mapping names a document by its id alone. */
+static bool is_id_alone(PyObject *mapping) {
+    return PyMapping_Size(mapping) == 1 && PyMapping_HasKeyString(mapping, "id");
+}
+
+/* What is asked about: an id, alone or as the only member of a mapping; or a document, of which the id does not count.
+ */
 static int read_asked(engine_object *self, PyObject *asked, item_list *list, doppel_slice *id) {
-    doppel_document *d = &begin_item(self, list)->document;
-    PyObject *value = asked;
-    Py_INCREF(value);
-    if (PyDict_Check(asked) && PyDict_Size(asked) == 1) {
-        Py_DECREF(value);
-        if (get_member(asked, self->keys[KEY_ID], &value))
-            return -1;
-    } else if (PyObject_HasAttrString(asked, "keys")) {
-        Py_CLEAR(value);
+    bool is_mapping = PyObject_HasAttrString(asked, "keys");
+    if (is_mapping && !is_id_alone(asked)) {
+        int code = read_document(&self->keys, list, the_document, asked);
+        list->items->document.id = (doppel_slice){"", 0};
+        return code;
     }
-    if (value)
-        return read_id(value, &list->held[0], id) ? (Py_DECREF(value), -1)
-                                                  : (Py_DECREF(value), list->held_count = 1, 0);
-    if (read_document(self, list, the_document, asked))
-        return -1;
-    d->id = (doppel_slice){"", 0};
-    return 0;
+    PyObject *value = is_mapping ? PyMapping_GetItemString(asked, "id") : asked;
+    *list->items = (doppel_item){.size = sizeof *list->items, .document.text.data = ""};
+    int code = value ? read_id(value, list->held, id) : -1;
+    list->held_count = !code;
+    if (is_mapping)
+        Py_XDECREF(value);
+    return code;
 }
 
 static PyObject *make_similar(const doppel_stored_list *list, int bits) {
@@ -1272,57 +583,6 @@ static PyObject *engine_backup(PyObject *self, PyObject *path) {
     return made;
 }
 
-/* ---- figures ---- */
-
-/* The quantile of a histogram, rounded up to a power of two. */
-static unsigned long long quantile(const doppel_histogram *h, double share) {
-    uint64_t seen = 0;
-    for (int i = 0; i < DOPPEL_BUCKETS; i++) {
-        seen += h->bucket[i];
-        if ((double)seen >= share * (double)h->count)
-            return 1ULL << i;
-    }
-    return 1ULL << DOPPEL_BUCKETS;
-}
-
-static PyObject *make_histogram(const doppel_histogram *h) {
-    if (!h->count)
-        return Py_BuildValue("{sK}", "count", 0ULL);
-    return Py_BuildValue("{sKsdsKsK}", "count", (unsigned long long)h->count, "mean", (double)h->sum / (double)h->count,
-                         "p50Below", quantile(h, 0.5), "p99Below", quantile(h, 0.99));
-}
-
-typedef unsigned long long count_number; /* as Py_BuildValue takes it for K */
-
-/* What is counted since the engine was opened. */
-static PyObject *make_since_opened(const doppel_engine_stats *s) {
-    PyObject *verdicts = make_counts(s->verdicts_by), *unique = PyLong_FromUnsignedLongLong(s->verdicts_by[0]);
-    int failed = !verdicts || !unique || PyDict_SetItemString(verdicts, "unique", unique);
-    Py_XDECREF(unique);
-    if (failed) {
-        Py_XDECREF(verdicts);
-        return NULL;
-    }
-    return Py_BuildValue("{sd sK sK sK sK sK sK sK sN sN sN sN sN}", "openSeconds", s->open_seconds, "checks",
-                         (count_number)s->checks, "adds", (count_number)s->adds, "removes", (count_number)s->removes,
-                         "expired", (count_number)s->expired, "damaged", (count_number)s->damaged, "commits",
-                         (count_number)s->commits, "failedCommits", (count_number)s->failed_commits, "verdicts",
-                         verdicts, "checkMicroseconds", make_histogram(&s->check_time), "addMicroseconds",
-                         make_histogram(&s->add_time), "commitMicroseconds", make_histogram(&s->commit_time),
-                         "candidates", make_histogram(&s->candidates));
-}
-
-static PyObject *make_stats(const doppel_engine_stats *s) {
-    PyObject *memory = Py_BuildValue("{sK sK sK}", "keys", (count_number)s->keys_bytes, "near",
-                                     (count_number)s->near_bytes, "titles", (count_number)s->title_bytes);
-    return Py_BuildValue(
-        "{sK sK sK sN sN sN sK sK sK sK sN ss sN}", "documents", (count_number)s->documents, "copies",
-        (count_number)s->copies, "titles", (count_number)s->titles, "duplicates", make_counts(s->duplicates_by),
-        "oldest", count_or_none(s->oldest), "newest", count_or_none(s->newest), "lastNumber", (count_number)s->last,
-        "diskBytes", (count_number)s->disk_bytes, "freeBytes", (count_number)s->free_bytes, "memoryBytes",
-        (count_number)s->memory_bytes, "memory", memory, "plan", s->plan, "sinceOpened", make_since_opened(s));
-}
-
 typedef struct stats_call {
     engine_call c;
     doppel_engine_stats stats;
@@ -1344,217 +604,13 @@ static PyObject *engine_stats(PyObject *object, PyObject *unused) {
     return status == DOPPEL_OK ? make_stats(&s.stats) : raise_error(status, &s.c.call.error, NULL);
 }
 
-/* ---- options ---- */
-
-typedef struct option_choice {
-    const char *name; /* NULL ends them */
-    unsigned value;
-} option_choice;
-
-static const option_choice preset_choices[] = {{"general", 0}, {"crawl", 0}, {"article", 0}, {NULL, 0}};
-static const option_choice near_choices[] = {
-    {"similarity", DOPPEL_NEAR_SIMILARITY}, {"distance", DOPPEL_NEAR_DISTANCE}, {NULL, 0}};
-static const option_choice content_choices[] = {{"main", DOPPEL_CONTENT_MAIN}, {"all", DOPPEL_CONTENT_ALL}, {NULL, 0}};
-static const option_choice duplicate_choices[] = {
-    {"skip", DOPPEL_DUPLICATE_SKIP}, {"link", DOPPEL_DUPLICATE_LINK}, {"store", DOPPEL_DUPLICATE_STORE}, {NULL, 0}};
-static const option_choice same_url_choices[] = {
-    {"duplicate", DOPPEL_SAME_URL_DUPLICATE}, {"refresh", DOPPEL_SAME_URL_REFRESH}, {NULL, 0}};
-static const option_choice durability_choices[] = {
-    {"none", DOPPEL_DURABLE_NONE}, {"batch", DOPPEL_DURABLE_BATCH}, {"each", DOPPEL_DURABLE_EACH}, {NULL, 0}};
-
-typedef enum option_kind {
-    OPTION_CHOICE, /* of names, for an enum */
-    OPTION_PRESET, /* of names, as it is */
-    OPTION_SWITCH, /* bool, for doppel_switch */
-    OPTION_FLAG,   /* bool */
-    OPTION_SHARE,  /* above 0 and up to 1 */
-    OPTION_COUNT,  /* uint64_t */
-    OPTION_INT,
-    OPTION_TEXT,
-    OPTION_TTL
-} option_kind;
-
-#define AT(member) offsetof(doppel_engine_options, member)
-static const struct engine_option {
-    const char *name;
-    option_kind kind;
-    size_t offset;
-    const option_choice *choices;
-} engine_options[] = {
-    {"preset", OPTION_PRESET, AT(preset), preset_choices},
-    {"near", OPTION_CHOICE, AT(near), near_choices},
-    {"similarity", OPTION_SHARE, AT(similarity), NULL},
-    {"distance", OPTION_INT, AT(distance), NULL},
-    {"min_words", OPTION_COUNT, AT(min_words), NULL},
-    {"titles", OPTION_SWITCH, AT(titles), NULL},
-    {"title_similarity", OPTION_SHARE, AT(title_similarity), NULL},
-    {"title_veto", OPTION_SWITCH, AT(title_veto), NULL},
-    {"keep_text", OPTION_SWITCH, AT(keep_text), NULL},
-    {"content", OPTION_CHOICE, AT(content), content_choices},
-    {"fields", OPTION_TEXT, AT(fields), NULL},
-    {"on_duplicate", OPTION_CHOICE, AT(on_duplicate), duplicate_choices},
-    {"on_same_url", OPTION_CHOICE, AT(on_same_url), same_url_choices},
-    {"ttl", OPTION_TTL, AT(ttl), NULL},
-    {"durability", OPTION_CHOICE, AT(durability), durability_choices},
-    {"read_only", OPTION_FLAG, AT(read_only), NULL},
-    {"must_exist", OPTION_FLAG, AT(must_exist), NULL},
-    {"threads", OPTION_INT, AT(threads), NULL},
-    {"count", OPTION_COUNT, AT(count), NULL},
-    {"memory", OPTION_COUNT, AT(memory), NULL},
-};
-
-static int refuse_choice(document_place place, const option_choice *choices, PyObject *value) {
-    PyObject *names = PyUnicode_FromFormat("\"%s\"", choices->name);
-    for (const option_choice *c = choices + 1; names && c->name; c++) {
-        PyObject *longer = PyUnicode_FromFormat("%U%s\"%s\"", names, c[1].name ? ", " : " or ", c->name);
-        Py_DECREF(names);
-        names = longer;
-    }
-    PyObject *what = names ? PyUnicode_FromFormat("expected %U, not %R", names, value) : NULL;
-    Py_XDECREF(names);
-    return refuse(PyExc_ValueError, place, NULL, what);
-}
-
-static int set_choice(document_place place, const struct engine_option *option, void *at, PyObject *value) {
-    if (!PyUnicode_Check(value))
-        return refuse_type(place, NULL, "str", value);
-    for (const option_choice *c = option->choices; c->name; c++)
-        if (!PyUnicode_CompareWithASCIIString(value, c->name)) {
-            if (option->kind == OPTION_PRESET)
-                *(const char **)at = c->name;
-            else
-                *(unsigned *)at = c->value;
-            return 0;
-        }
-    return refuse_choice(place, option->choices, value);
-}
-
-static int set_share(document_place place, double *at, PyObject *value) {
-    if (PyBool_Check(value) || !(PyFloat_Check(value) || PyObject_HasAttrString(value, "__float__")))
-        return refuse_type(place, NULL, "a number", value);
-    *at = PyFloat_AsDouble(value);
-    if (PyErr_Occurred())
-        return -1;
-    if (*at > 0 && *at <= 1)
-        return 0;
-    return refuse(PyExc_ValueError, place, NULL,
-                  PyUnicode_FromFormat("expected a number above 0 and up to 1, such as 0.8; not %R", value));
-}
-
-/* A whole number of at least 0. */
-static int set_number(document_place place, uint64_t most, PyObject *value, uint64_t *number) {
-    if (PyBool_Check(value) || !PyIndex_Check(value))
-        return refuse_type(place, NULL, "int", value);
-    PyObject *whole = PyNumber_Index(value);
-    if (!whole)
-        return -1;
-    *number = PyLong_AsUnsignedLongLong(whole);
-    Py_DECREF(whole);
-    if (!PyErr_Occurred() && *number <= most)
-        return 0;
-    PyErr_Clear();
-    return refuse(PyExc_ValueError, place, NULL,
-                  PyUnicode_FromFormat("expected a number from 0 to %llu, not %R", (unsigned long long)most, value));
-}
-
-static int set_text(document_place place, const char **at, PyObject *value) {
-    doppel_slice text;
-    if (!PyUnicode_Check(value))
-        return refuse_type(place, NULL, "str", value);
-    if (slice_of_object(place, NULL, value, &text))
-        return -1;
-    if (strlen(text.data) != text.length)
-        return refuse(PyExc_ValueError, place, NULL, PyUnicode_FromString("a NUL character"));
-    *at = text.data;
-    return 0;
-}
-
-static int set_option(doppel_engine_options *options, const struct engine_option *option, PyObject *value) {
-    void *at = (char *)options + option->offset;
-    const document_place place = {option->name, -1};
-    uint64_t number = 0;
-    switch (option->kind) {
-    case OPTION_CHOICE:
-    case OPTION_PRESET: return set_choice(place, option, at, value);
-    case OPTION_SHARE: return set_share(place, at, value);
-    case OPTION_COUNT: return set_number(place, UINT64_MAX, value, at);
-    case OPTION_TEXT: return set_text(place, at, value);
-    case OPTION_TTL: return ttl_of_object(value, at) == 1 ? 0 : refuse_ttl(place, NULL, value);
-    case OPTION_INT:
-        if (set_number(place, INT32_MAX, value, &number))
-            return -1;
-        *(int *)at = (int)number;
-        return 0;
-    default: break;
-    }
-    if (!PyBool_Check(value))
-        return refuse_type(place, NULL, "bool", value);
-    if (option->kind == OPTION_FLAG)
-        *(bool *)at = value == Py_True;
-    else
-        *(doppel_switch *)at = value == Py_True ? DOPPEL_SWITCH_ON : DOPPEL_SWITCH_OFF;
-    return 0;
-}
-
-/* Fills in options from a dict, in which None stands for the default; texts are borrowed from it. */
-static int read_options(PyObject *dict, doppel_engine_options *options) {
-    for (size_t i = 0; i < sizeof engine_options / sizeof *engine_options; i++) {
-        PyObject *value = PyDict_GetItemString(dict, engine_options[i].name);
-        if (!value || value == Py_None)
-            continue;
-        if (set_option(options, &engine_options[i], value))
-            return -1;
-        /* Where 0 is a value, and not the default. */
-        if (!strcmp(engine_options[i].name, "distance"))
-            options->distance_zero = !options->distance;
-        if (!strcmp(engine_options[i].name, "min_words") && !options->min_words)
-            options->min_words = 1;
-    }
-    return 0;
-}
-
-static PyObject *make_option(const struct engine_option *option, const doppel_engine_options *options) {
-    const void *at = (const char *)options + option->offset;
-    uint64_t ttl;
-    switch (option->kind) {
-    case OPTION_CHOICE:
-        for (const option_choice *c = option->choices; c->name; c++)
-            if (c->value == *(const unsigned *)at)
-                return PyUnicode_FromString(c->name);
-        return none();
-    case OPTION_PRESET:
-    case OPTION_TEXT: return string_or_none(doppel_slice_of(*(const char *const *)at));
-    case OPTION_SWITCH: return PyBool_FromLong(*(const doppel_switch *)at == DOPPEL_SWITCH_ON);
-    case OPTION_FLAG: return PyBool_FromLong(*(const bool *)at);
-    case OPTION_SHARE: return PyFloat_FromDouble(*(const double *)at);
-    case OPTION_INT: return PyLong_FromLong(*(const int *)at);
-    case OPTION_TTL:
-        ttl = *(const uint64_t *)at;
-        return ttl == DOPPEL_NEVER ? PyUnicode_FromString("never") : PyLong_FromUnsignedLongLong(ttl);
-    default: return PyLong_FromUnsignedLongLong(*(const uint64_t *)at);
-    }
-}
-
-static int put_option(PyObject *dict, const char *name, PyObject *value) {
-    int code = value ? PyDict_SetItemString(dict, name, value) : -1;
-    Py_XDECREF(value);
-    return code;
-}
-
-/* The options in use, by the names that Engine takes them by. */
 static PyObject *engine_get_options(PyObject *object, PyObject *unused) {
     engine_object *self = (engine_object *)object;
     doppel_engine *engine = enter(self);
     (void)unused;
     if (!engine)
         return NULL;
-    const doppel_engine_options *options = doppel_engine_get_options(engine);
-    PyObject *made = PyDict_New();
-    for (size_t i = 0; made && i < sizeof engine_options / sizeof *engine_options; i++)
-        if (put_option(made, engine_options[i].name, make_option(&engine_options[i], options)))
-            Py_CLEAR(made);
-    if (made && put_option(made, "recipe", PyUnicode_FromString(doppel_recipe_text(options->recipe))))
-        Py_CLEAR(made);
+    PyObject *made = make_engine_options(doppel_engine_get_options(engine));
     leave(self);
     return made;
 }
@@ -1570,21 +626,6 @@ static doppel_status work_open(engine_call *c) {
     return doppel_engine_open(c->path, ((open_call *)c)->options, &c->engine, &c->call.error);
 }
 
-/* The names of members: those of every document, then the fields that the engine keeps. */
-static int name_keys(engine_object *self) {
-    char *names = strdup(doppel_engine_get_options(self->engine)->fields), *rest = names;
-    bool good = names;
-    for (size_t i = 0; i < KEYS && good; i++)
-        good = (self->keys[self->key_count++] = PyUnicode_InternFromString(key_names[i]));
-    for (char *name; good && self->key_count < MOST_KEYS && (name = strsep(&rest, ","));)
-        if (*name)
-            good = (self->keys[self->key_count++] = PyUnicode_InternFromString(name));
-    free(names);
-    if (!good && !PyErr_Occurred())
-        PyErr_NoMemory();
-    return good ? 0 : -1;
-}
-
 /* Opens the engine; -1: an exception. A message about a folder that does not name it is led by it. */
 static int open_engine(engine_object *self, const char *path, const doppel_engine_options *options) {
     open_call o = {.c = {.self = NULL, .work = work_open, .path = path}, .options = options};
@@ -1597,7 +638,7 @@ static int open_engine(engine_object *self, const char *path, const doppel_engin
         status = perform_long(&o.c);
     if (status == DOPPEL_OK) {
         self->engine = o.c.engine;
-        return name_keys(self);
+        return document_keys_init(&self->keys, doppel_engine_get_options(self->engine)->fields);
     }
     doppel_error *why = &o.c.call.error;
     doppel_engine_close(o.c.engine); /* it was opened, and the wait for that interrupted */
@@ -1634,7 +675,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         pthread_cond_init(&self->left, NULL);
         self->forks = atomic_load(&forks);
         self->process = (long)getpid();
-        if (read_options(dict, &options) || hold_recipe(self, dict, &options) ||
+        if (read_engine_options(dict, &options) || hold_recipe(self, dict, &options) ||
             open_engine(self, bytes ? PyBytes_AsString(bytes) : NULL, &options))
             Py_CLEAR(self);
     }
@@ -1644,12 +685,12 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 
 /* Closes it once no call is under way. An engine that another process opened is left alone. */
 static void close_engine(engine_object *self) {
-    if (is_inherited(self) || !self->engine)
+    if (is_inherited(self))
         return;
     PyThreadState *state = PyEval_SaveThread();
     pthread_mutex_lock(&self->lock);
     self->closing = true;
-    if (self->engine && self->calls)
+    if (self->calls)
         doppel_engine_stop_waiting(self->engine);
     while (self->calls)
         pthread_cond_wait(&self->left, &self->lock);
@@ -1675,8 +716,7 @@ static void engine_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     bool inherited = is_inherited(self);
     close_engine(self);
-    for (size_t i = 0; i < self->key_count; i++)
-        Py_XDECREF(self->keys[i]);
+    document_keys_free(&self->keys);
     if (!inherited) {
         Py_XDECREF(self->recipe);
         doppel_recipe_free(self->own_recipe);
@@ -1689,8 +729,14 @@ static void engine_dealloc(PyObject *object) {
 }
 
 static PyObject *engine_is_closed(PyObject *object, void *unused) {
+    engine_object *self = (engine_object *)object;
     (void)unused;
-    return PyBool_FromLong(!((engine_object *)object)->engine || ((engine_object *)object)->closing);
+    if (is_inherited(self))
+        return PyBool_FromLong(0);
+    pthread_mutex_lock(&self->lock);
+    bool closing = self->closing;
+    pthread_mutex_unlock(&self->lock);
+    return PyBool_FromLong(closing);
 }
 
 /* ---- verify ---- */
@@ -1733,9 +779,9 @@ static PyObject *make_verified(const verify_call *v) {
     if (!findings)
         return NULL;
     const doppel_verified *r = &v->verified;
-    return Py_BuildValue("{sK sK sK sK sK sN}", "documents", (count_number)r->documents, "copies",
-                         (count_number)r->copies, "removed", (count_number)r->removed, "damaged",
-                         (count_number)r->damaged, "bytes", (count_number)r->bytes, "findings", findings);
+    return Py_BuildValue("{sK sK sK sK sK sN}", "documents", (unsigned long long)r->documents, "copies",
+                         (unsigned long long)r->copies, "removed", (unsigned long long)r->removed, "damaged",
+                         (unsigned long long)r->damaged, "bytes", (unsigned long long)r->bytes, "findings", findings);
 }
 
 /* Gives what was found, a dict, whether that is good or bad; raises only what prevented the look. */
@@ -1803,15 +849,12 @@ static PyMethodDef engine_functions[] = {
 };
 
 int init_engine(PyObject *module) {
-    for (int i = 1; i < DOPPEL_REASONS; i++)
-        if (!(reason_names[i] = PyUnicode_InternFromString(doppel_reason_name((doppel_reason)i))))
-            return -1;
-    new_tuple = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+    if (init_engine_values())
+        return -1;
     if (pthread_atfork(NULL, NULL, count_fork)) {
         PyErr_NoMemory();
         return -1;
     }
-    no_evidence = PyObject_CallNoArgs(doppel_module.evidence);
-    doppel_module.engine = no_evidence ? add_type(module, &engine_spec) : NULL;
+    doppel_module.engine = add_type(module, &engine_spec);
     return doppel_module.engine ? add_functions(module, engine_functions) : -1;
 }

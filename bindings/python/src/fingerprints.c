@@ -15,8 +15,7 @@ PyObject *fingerprint_object(const uint64_t value[2], int bits) {
 
 static int refuse_fingerprint(PyObject *object, const char *argument) {
     PyErr_Clear();
-    PyErr_Format(PyExc_ValueError, "%s: %R is no fingerprint: it is an int from 0 to 2**128 - 1, or 16 bytes", argument,
-                 object);
+    PyErr_Format(PyExc_ValueError, "%s: expected an int from 0 to 2**64 - 1, or 16 bytes, not %R", argument, object);
     return -1;
 }
 
@@ -35,7 +34,7 @@ static int take_number(PyObject *object, const char *argument, uint64_t value[2]
     int status = 0;
     if (!number) {
         PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s: expected int or 16 bytes, not %S", argument, (PyObject *)Py_TYPE(object));
+        raise_type(argument, -1, "int or 16 bytes", object);
         return -1;
     }
     value[0] = PyLong_AsUnsignedLongLong(number);
@@ -153,7 +152,7 @@ static int take_iterable(PyObject *object, const char *argument, fingerprints *f
         Py_DECREF(item);
     }
     if (!iterator)
-        PyErr_Format(PyExc_TypeError, "%s: expected fingerprints, not %S", argument, (PyObject *)Py_TYPE(object));
+        raise_type(argument, -1, "fingerprints", object);
     Py_XDECREF(iterator);
     if (status < 0 || PyErr_Occurred())
         return -1;
@@ -269,7 +268,7 @@ static int take_any(PyObject *object, const char *argument, fingerprints *f) {
     if (PyLong_Check(object) || PyBytes_Check(object))
         return take_scalar(object, argument, f);
     if (PyUnicode_Check(object) || PyByteArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: expected fingerprints, not %S", argument, (PyObject *)Py_TYPE(object));
+        raise_type(argument, -1, "fingerprints", object);
         return -1;
     }
     if (PyList_Check(object) || PyTuple_Check(object))

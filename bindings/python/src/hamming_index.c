@@ -274,7 +274,7 @@ static PyObject *py_merge(PyObject *object, PyObject *other) {
     doppel_error error = {0};
     doppel_status status;
     if (!PyObject_TypeCheck(other, doppel_module.index))
-        return PyErr_Format(PyExc_TypeError, "other: expected HammingIndex, not %S", (PyObject *)Py_TYPE(other));
+        return raise_type("other", -1, "HammingIndex", other);
     if (self == from)
         return PyErr_Format(PyExc_ValueError, "other: is this HammingIndex itself");
     if (enter(self) < 0)

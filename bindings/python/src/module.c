@@ -124,14 +124,20 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "doppel._doppel", "The extension module of doppel; use the package doppel.", -1, functions,
-    NULL,                  NULL,             NULL,                                                     NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "doppel._doppel",
+                                        "The extension module of doppel; use the package doppel.",
+                                        -1,
+                                        functions,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
 PyMODINIT_FUNC PyInit__doppel(void) {
-    static int (*const parts[])(PyObject * module) = {init_errors,   add_constants, init_arrow,  init_recipe,
-                                                      init_sketches, init_index,    init_batch,  init_engine,
-                                                      init_command};
+    static int (*const parts[])(PyObject * module) = {init_errors, add_constants, init_arrow,
+                                                      init_recipe, init_sketches, init_index,
+                                                      init_batch,  init_engine,   init_command};
     PyObject *module = PyModule_Create(&definition);
     int result = module ? init_tuples() : -1;
 #ifdef Py_GIL_DISABLED

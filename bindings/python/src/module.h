@@ -165,23 +165,25 @@ PyObject *capsule_of_schema(struct ArrowSchema *schema);
 /* The zeros among `length` bits, from bit `offset` on. */
 int64_t count_nulls(const uint8_t *valid, int64_t offset, int64_t length);
 
+/* Those bits in memory of their own, from bit 0 on; NULL: no memory. */
+uint8_t *copy_bits(const uint8_t *bits, int64_t offset, int64_t length);
+
 /* A stream of one batch with these Arrays as its columns, for __arrow_c_stream__ of Table: a capsule. `columns` is a
  * dict of name -> Array; all have the same length. */
 PyObject *stream_of_columns(PyObject *columns);
 
-/* Data that several may hold: it is freed, from whichever thread, when nobody does. hold_data takes over what `data`
- * has (which is empty then) and counts one holder; NULL: no memory, and `data` is as it was. */
+/* Data that several may hold: it is freed, by whichever thread, when nobody does any more. hold_data takes over what
+ * `data` has, which is empty then, and counts one holder; NULL: no memory, and `data` is as it was. */
 typedef struct held_data held_data;
 held_data *hold_data(data_input *data);
 const data_input *held_input(const held_data *held);
 void drop_data(held_data *held);
 
 /* The rows of some data that are wanted, as a stream of batches that share the caller's memory, a batch for each run of
- * rows; `wanted` is a byte a row (NULL: all), and copied. The stream and its batches hold the data. */
+ * rows; `wanted` is a byte a row (NULL: all), and copied. The stream and its batches are holders of the data. */
 PyObject *stream_of_held(held_data *held, const uint8_t *wanted);
 
-/* The same, of data that nobody else holds. It is taken over, also when it fails: `data` is empty then, wherever it
- * stands. */
+/* The same, of data that nobody else holds. It is taken over, also when this fails: `data` is empty then. */
 PyObject *stream_of_rows(data_input *data, const uint8_t *wanted);
 
 /* ---- tables.c ---- */

@@ -77,7 +77,7 @@ static doppel_recipe *parse(PyObject *text, const doppel_recipe_parts *parts) {
     }
     doppel_status status = doppel_recipe_parse(utf8, parts, &recipe, &error);
     if (status != DOPPEL_OK) {
-        raise_error(status, &error, "recipe");
+        raise_error(status, &error, NULL); /* which begins with "recipe: " */
         return NULL;
     }
     if (warn(recipe) == 0)
@@ -157,9 +157,8 @@ static PyObject *recipe_repr(PyObject *self) {
     recipe_object *made = (recipe_object *)self;
     if (made->df_path != Py_None)
         return PyUnicode_FromFormat("doppel.Recipe('%s', df=%R)", text_of(self), made->df_path);
-    return PyUnicode_FromFormat(made->stop_words == Py_None ? "doppel.Recipe('%s')"
-                                                            : "doppel.Recipe('%s', stop_words=...)",
-                                text_of(self));
+    return PyUnicode_FromFormat(
+        made->stop_words == Py_None ? "doppel.Recipe('%s')" : "doppel.Recipe('%s', stop_words=...)", text_of(self));
 }
 
 static Py_hash_t recipe_hash(PyObject *self) {
@@ -209,15 +208,9 @@ static const char recipe_doc[] =
     "True\n";
 
 static PyType_Slot recipe_slots[] = {
-    {Py_tp_doc, (void *)recipe_doc},
-    {Py_tp_new, recipe_new},
-    {Py_tp_dealloc, recipe_dealloc},
-    {Py_tp_repr, recipe_repr},
-    {Py_tp_hash, recipe_hash},
-    {Py_tp_richcompare, recipe_compare},
-    {Py_tp_methods, recipe_methods},
-    {Py_tp_getset, recipe_members},
-    {0, NULL},
+    {Py_tp_doc, (void *)recipe_doc}, {Py_tp_new, recipe_new},        {Py_tp_dealloc, recipe_dealloc},
+    {Py_tp_repr, recipe_repr},       {Py_tp_hash, recipe_hash},      {Py_tp_richcompare, recipe_compare},
+    {Py_tp_methods, recipe_methods}, {Py_tp_getset, recipe_members}, {0, NULL},
 };
 
 static PyType_Spec recipe_spec = {"doppel.Recipe", sizeof(recipe_object), 0,

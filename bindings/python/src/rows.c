@@ -215,53 +215,6 @@ size_t count_bytes(const text_column *texts) {
     return bytes;
 }
 
-/* How many bytes at p form one UTF-8 sequence; 0: none do. No overlong forms, no surrogates, nothing above U+10FFFF. */
-static size_t sequence_length(const uint8_t *p, size_t left) {
-    uint8_t first = p[0];
-    size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-    if (length < 2)
-        return length;
-    uint8_t low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
-    uint8_t high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
-    if (left < length || p[1] < low || p[1] > high)
-        return 0;
-    for (size_t i = 2; i < length; i++)
-        if ((p[i] & 0xC0) != 0x80)
-            return 0;
-    return length;
-}
-
-/* Where a text stops being UTF-8; its length: nowhere. */
-static size_t find_bad_byte(doppel_slice text) {
-    const uint8_t *p = (const uint8_t *)text.data;
-    for (size_t at = 0; at < text.length;) {
-        uint64_t eight = 0;
-        if (text.length - at >= sizeof eight)
-            memcpy(&eight, p + at, sizeof eight);
-        else
-            eight = UINT64_MAX;
-        if (!(eight & 0x8080808080808080)) {
-            at += sizeof eight;
-            continue;
-        }
-        size_t length = sequence_length(p + at, text.length - at);
-        if (!length)
-            return at;
-        at += length;
-    }
-    return text.length;
-}
-
-doppel_status check_text(row_job *job, const text_column *texts, size_t batch, uint64_t row, doppel_slice text) {
-    if (!texts->batch[batch].binary)
-        return DOPPEL_OK;
-    size_t bad = find_bad_byte(text);
-    if (bad == text.length)
-        return DOPPEL_OK;
-    return fail_row(job, row, DOPPEL_ERROR_USAGE, "%s: row %llu is not UTF-8 (byte %zu)", texts->argument,
-                    (unsigned long long)row, bad);
-}
-
 /* A text is given to the sketcher in pieces of this size, some milliseconds each, so that a call ends soon when asked
  * to. */
 #define PIECE ((size_t)4 << 20)

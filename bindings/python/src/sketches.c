@@ -181,8 +181,7 @@ static doppel_status do_row(sketch_job *s, doppel_sketcher *sketcher, uint64_t r
         set_all_null(s, row);
         return DOPPEL_OK;
     }
-    doppel_status status = check_text(&s->job, &s->texts, batch, row, text);
-    return status == DOPPEL_OK ? sketch_row(s, sketcher, row, text, *sketch) : status;
+    return sketch_row(s, sketcher, row, text, *sketch);
 }
 
 static doppel_status sketch_rows(row_job *job, void *state, uint64_t first, uint64_t last) {
@@ -411,7 +410,7 @@ static PyObject *comparison_tuple(const compare_work *work) {
 static int get_string(PyObject *object, const char *argument, doppel_slice *string) {
     Py_ssize_t length;
     if (!PyUnicode_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: expected str, not %S", argument, (PyObject *)Py_TYPE(object));
+        raise_type(argument, -1, "str", object);
         return -1;
     }
     string->data = PyUnicode_AsUTF8AndSize(object, &length);

@@ -70,11 +70,8 @@ size_t count_bytes(const text_column *texts);
 size_t find_batch(const data_input *data, uint64_t row);
 void advance(const data_input *data, uint64_t row, size_t *batch);
 
-/* A text, borrowed; data NULL: it is null. */
+/* A text, borrowed; data NULL: it is null. It is UTF-8: data_column has checked bytes. */
 doppel_slice get_text(const text_column *texts, size_t batch, uint64_t row);
-
-/* Whether a text is UTF-8, of a column that does not promise it; if not, the row has failed. */
-doppel_status check_text(row_job *job, const text_column *texts, size_t batch, uint64_t row, doppel_slice text);
 
 /* Sketches a text, in pieces if it is long, so that it ends soon when asked to. */
 doppel_status sketch_text(row_job *job, doppel_sketcher *sketcher, doppel_slice text, doppel_sketch *sketch);

@@ -139,8 +139,7 @@ static int part_next(struct ArrowArrayStream *stream, struct ArrowArray *out) {
     *out = batch->array;
     if (!open->data->is_struct) {
         part->arrays[0] = (struct ArrowArray *)&batch->array;
-        *out = (struct ArrowArray){
-            .n_buffers = 1, .buffers = part->buffers, .n_children = 1, .children = part->arrays};
+        *out = (struct ArrowArray){.n_buffers = 1, .buffers = part->buffers, .n_children = 1, .children = part->arrays};
     }
     out->offset += (int64_t)open->from[part->part];
     out->length = (int64_t)open->rows[part->part];
@@ -188,12 +187,12 @@ void memory_tables_init(memory_tables *memory, const data_input *const *data, co
 /* Makes an error of the exception that is set, which is cleared. An interruption stays one. */
 static doppel_status take_exception(doppel_error *error) {
     PyObject *type, *value, *trace;
-    doppel_status status = PyErr_ExceptionMatches(PyExc_MemoryError)                 ? DOPPEL_ERROR_MEMORY
-                           : PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)         ? DOPPEL_ERROR_INTERRUPTED
-                           : PyErr_ExceptionMatches(doppel_module.error) ||
-                                     PyErr_ExceptionMatches(PyExc_ValueError)        ? DOPPEL_ERROR_USAGE
-                           : PyErr_ExceptionMatches(PyExc_OSError)                   ? DOPPEL_ERROR_IO
-                                                                                     : DOPPEL_ERROR_INPUT;
+    doppel_status status = PyErr_ExceptionMatches(PyExc_MemoryError)         ? DOPPEL_ERROR_MEMORY
+                           : PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? DOPPEL_ERROR_INTERRUPTED
+                           : PyErr_ExceptionMatches(doppel_module.error) || PyErr_ExceptionMatches(PyExc_ValueError)
+                               ? DOPPEL_ERROR_USAGE
+                           : PyErr_ExceptionMatches(PyExc_OSError) ? DOPPEL_ERROR_IO
+                                                                   : DOPPEL_ERROR_INPUT;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *text = value ? PyObject_Str(value) : NULL;

@@ -1,0 +1,69 @@
+"""Find the documents you have already seen: near-duplicates of texts, from a handful to millions.
+
+>>> import doppel
+>>> kept = doppel.dedup(["A quick brown fox jumps over the lazy dog.", "Something else.",
+...                      "a quick brown fox jumps over the lazy dog"])
+>>> list(kept)
+['A quick brown fox jumps over the lazy dog.', 'Something else.']
+
+Texts are lists or generators of str, or Arrow data of any library (pyarrow, polars, pandas, DuckDB, Hugging Face
+datasets), which is not copied. Lists give lists; Arrow data gives Array and Table, which those libraries take.
+
+    dedup, cluster, pairs, overlap, dedup_files    whole collections
+    Engine, HammingIndex                           what remembers documents, and fingerprints
+    fingerprint, signature, digest, sketch         texts as numbers
+    compare, hamming, verify, decide               two texts, or many pairs of them
+    Recipe                                         how text becomes numbers
+"""
+
+_distribution = "libdoppel"  # of which this package is; _types.py checks it
+
+
+def _check_package() -> None:
+    """The unrelated distribution "doppel" has a package of this name, too, with files of its own."""
+    from os.path import dirname, exists, join
+
+    if exists(join(dirname(__file__), "driver.py")):
+        raise ImportError(
+            'the distributions "libdoppel" and "doppel" have both installed a package named doppel, and cannot be used '
+            "together: run `pip uninstall doppel libdoppel`, then `pip install libdoppel`")
+    if not any(exists(join(dirname(__file__), "_doppel" + suffix)) for suffix in _suffixes()):
+        raise ImportError(
+            f"doppel._doppel, the extension module of libdoppel, is not in {dirname(__file__)}: install libdoppel "
+            '(`pip install libdoppel`; the distribution "doppel" is another package, and cannot be installed beside it)')
+
+
+def _suffixes():
+    from importlib.machinery import EXTENSION_SUFFIXES
+
+    return EXTENSION_SUFFIXES
+
+
+_check_package()
+
+try:
+    from . import _load as _load  # noqa: E402
+except (ImportError, AttributeError, SyntaxError):  # while it is being written
+    pass
+try:
+    from ._batch import Deduplicated, cluster, decide, dedup, dedup_files, overlap, pairs  # noqa: E402
+except (ImportError, AttributeError, SyntaxError):  # while it is being written
+    pass
+from ._doppel import Array, AwayError, Error, InputError, Recipe, StoreError, cpu_level, unicode_version  # noqa: E402
+from ._doppel import version as __version__  # noqa: E402
+try:
+    from ._engine import Engine  # noqa: E402
+except (ImportError, AttributeError, SyntaxError):  # while it is being written
+    pass
+try:
+    from ._index import HammingIndex  # noqa: E402
+except (ImportError, AttributeError, SyntaxError):  # while it is being written
+    pass
+try:
+    from ._sketches import compare, digest, fingerprint, hamming, signature, sketch, verify  # noqa: E402
+except (ImportError, AttributeError, SyntaxError):  # while it is being written
+    pass
+from ._types import (  # noqa: E402
+    Cluster, Comparison, Evidence, Match, Overlap, Pair, Passage, Stored, Table, Verdict)
+
+__all__ = [_n for _n in globals() if not _n.startswith("_")]

@@ -1,0 +1,507 @@
+"""Documents by the million: near pairs, groups, the documents without their copies; from data in memory, or files.
+
+Options have the names and defaults of the command's. They become a dict that the extension's Batch reads; what it finds
+comes back as Arrays, by document or by pair.
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import _doppel
+from ._inputs import arrow, reporter
+from ._sketches import changed_recipe, checked_threads
+from ._types import Cluster, Overlap, Pair, Passage, Table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ._sketches import Progress
+
+_METHODS = ("auto", "simhash", "minhash", "exact")
+_EVIDENCE = {"content": 1, "url": 2, "title": 4}
+_URL_RULES = ("scheme", "www", "port", "dots", "escapes", "index", "fragment", "query", "tracking", "idn", "slash")
+_LINKS = ("kept", "any")
+_CONTENTS = ("main", "all")
+
+
+# ---- options ----
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> int:
+    if value not in allowed:
+        raise ValueError(f"{name}: expected one of {', '.join(allowed)}, not {value!r}")
+    return allowed.index(value)
+
+
+def _bits_of(name: str, value: Any, allowed: dict[str, int]) -> int:
+    """A list of names, or one text with commas, as bits."""
+    names = value.split(",") if isinstance(value, str) else list(value)
+    wrong = [each for each in names if each not in allowed]
+    if wrong or not names:
+        raise ValueError(f"{name}: expected some of {', '.join(allowed)}, not {(wrong or [value])[0]!r}")
+    return sum({allowed[each] for each in names})
+
+
+def _share(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float)) or not 0 < value <= 1:
+        raise ValueError(f"{name}: expected a share above 0 and up to 1, not {value!r}")
+    return float(value)
+
+
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError(f"{name}: expected a whole number, not {value!r}")
+    return value
+
+
+def _method(method: str | None, distance: Any, bands: Any, rows: Any, similarity: Any) -> str:
+    """A distance means fingerprints, bands or rows mean signatures; what does not fit is refused."""
+    if method is None:
+        method = "simhash" if distance is not None else "minhash" if bands or rows else "auto"
+    _one_of("method", method, _METHODS)
+    fits = {"similarity": ("auto", "minhash"), "distance": ("simhash",), "bands": ("minhash",), "rows": ("minhash",)}
+    given = {"similarity": similarity, "distance": distance, "bands": bands, "rows": rows}
+    for name, methods in fits.items():
+        if given[name] is not None and method not in methods:
+            raise ValueError(f'{name} cannot be used with method="{method}"')
+    return method
+
+
+def _options(*, method=None, similarity=None, distance=None, bands=None, rows=None, recipe="page", bits=None,
+             min_words=5, boilerplate=0, by="content", keep="first", link="kept", within=None, across=None,
+             content="main", url_keep=(), limit=0, tmp=None, memory=0, threads=0, missing="error", progress=None,
+             text="text", id="id", url="url", title="title", html="html", max_record=0) -> dict[str, Any]:
+    """The options that all of these calls share, checked, as the extension takes them."""
+    method = _method(method, distance, bands, rows, similarity)
+    keep = keep if isinstance(keep, str) else ",".join(keep)
+    rules = dict(zip(_URL_RULES, (1 << i for i in range(len(_URL_RULES)))))
+    return {
+        "method": _one_of("method", method, _METHODS),
+        "similarity": None if similarity is None else _share("similarity", similarity),
+        "distance": _count("distance", distance or 0),
+        "distance_zero": distance == 0 and distance is not None,
+        "bands": _count("bands", bands or 0),
+        "rows": _count("rows", rows or 0),
+        "recipe": changed_recipe(recipe, bits),
+        "min_words": _count("min_words", min_words) or 1,
+        "boilerplate": float(boilerplate),
+        "by": _bits_of("by", by, _EVIDENCE),
+        "keep": None if keep == "first" else keep,
+        "link_any": bool(_one_of("link", link, _LINKS)),
+        "within": within,
+        "across": across,
+        "content": _one_of("content", content, _CONTENTS),
+        "url_without": _bits_of("url_keep", url_keep, rules) if url_keep else 0,
+        "limit": _count("limit", limit),
+        "tmp": None if tmp is None else os.fspath(tmp),
+        "memory": _count("memory", memory),
+        "threads": checked_threads(threads),
+        "skip_missing": bool(_one_of("missing", missing, ("error", "skip"))),
+        "progress": reporter(progress, "bytes"),
+        "text_key": text, "url_key": url, "title_key": title, "html_key": html, "id_key": id,
+        "max_record": _count("max_record", max_record),
+    }
+
+
+def _fields(options: dict[str, Any]) -> list[str]:
+    """The columns that a call may need: those of a document, and those that keep, within and across name."""
+    names = [options[key] for key in ("text_key", "html_key", "id_key", "url_key", "title_key")]
+    names += [rule.partition(":")[2] for rule in (options["keep"] or "").split(",")]
+    names += [options["within"], options["across"]]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+# ---- a batch in memory ----
+
+
+class _Reading:
+    """A batch that has read the caller's data, after that of `against`."""
+
+    def __init__(self, data: Any, against: Any, options: dict[str, Any], all_columns: bool = False,
+                 read: str = "read_data") -> None:
+        self.options = options
+        self.batch = _doppel.Batch(options, None)
+        wanted = _fields(options)
+        take = getattr(self.batch, read)
+        if against is not None:
+            take(arrow(against, "against", wanted), True, "against")
+        self.taken = arrow(data, "data", None if all_columns and not _is_pandas(data) else wanted)
+        self.is_list = take(self.taken, False, "data")
+        self.id = options["id_key"]
+        if self.id is not None:
+            self.batch.check_ids(self.id)
+
+    def summary(self) -> dict[str, Any]:
+        figures = self.batch.stats()
+        for name in ("bad", "repaired", "unopened", "sameIds", "inIndex"):  # these are of files
+            del figures[name]
+        return {"method": _METHODS[self.options["method"]], **figures}
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas"
+
+
+def pairs(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
+          distance: int | None = None, bands: int | None = None, rows: int | None = None, collapse: bool = False,
+          recipe: Any = "page", bits: int | None = None, min_words: int = 5, boilerplate: float = 0,
+          by: Any = "content", within: str | None = None, across: str | None = None, text: str = "text",
+          id: str | None = "id", url: str = "url", title: str = "title", html: str = "html", content: str = "main",
+          url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0, threads: int = 0,
+          progress: Progress = None) -> Any:
+    """Every pair of near documents: those whose similarity, the Jaccard similarity of their 5-word shingles, is at least
+    `similarity` (0.8). Each is verified on the shingles themselves.
+
+    data: Arrow data with a column `text`, rows that are dicts, or a list of str.
+    against: other data; then pairs of it with `data` are given as well, but none within it.
+    method: "auto"; "minhash" with `bands` and `rows`; "simhash" with `distance` bits; "exact", the same words.
+    collapse: pair documents that have the same words only with the first of them.
+    id: the column with their ids; where there is none, and with None, documents are called by their rows, from 0.
+    Other options are those of `doppel pairs`.
+
+    Gives a Table with a, b, distance and similarity; for a list, a list of Pair. In order of (a, b).
+
+    >>> import doppel
+    >>> fox = "the quick brown fox jumps over the lazy dog and then sleeps in the sun"
+    >>> doppel.pairs([fox, "nothing of this was ever said before", fox.upper() + "!"])
+    [Pair(a=0, b=2, distance=0, similarity=1.0)]
+    """
+    given = locals()
+    reading = _Reading(data, against, _options(**{name: given[name] for name in _SHARED}))
+    found = Table(reading.batch.pairs(reading.id, bool(collapse)))
+    return [Pair(**row) for row in found] if reading.is_list else found
+
+
+_SHARED = ("method similarity distance bands rows recipe bits min_words boilerplate by within across text id url title "
+           "html content url_keep missing tmp memory threads progress").split()
+_GROUPING = [*_SHARED, "keep", "link"]
+
+
+def cluster(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
+            distance: int | None = None, bands: int | None = None, rows: int | None = None, keep: Any = "first",
+            link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
+            boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
+            text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
+            content: str = "main", url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0,
+            threads: int = 0, progress: Progress = None) -> Any:
+    """Which group each document is in, and which document of the group is kept.
+
+    In the order of `keep` ("first"; "longest", "newest:date", "https,shortest-url,first", ...) a document is kept unless
+    it is near one that is kept already; link="any" puts whatever is near any document of a group into it. Other options
+    are those of pairs().
+
+    Gives a Table with id, group (the id of the kept document), kept, reason and similarity, a row for each document; for
+    a list, a list of Cluster.
+
+    >>> import doppel
+    >>> fox = "the quick brown fox jumps over the lazy dog and then sleeps in the sun"
+    >>> [(c.id, c.group, c.kept) for c in doppel.cluster([fox, "quite another text", fox.title()])]
+    [(0, 0, True), (1, 1, True), (2, 0, False)]
+    """
+    given = locals()
+    reading = _Reading(data, against, _options(**{name: given[name] for name in _GROUPING}))
+    reading.batch.decide()
+    columns = reading.batch.columns(reading.id, False)
+    found = Table({"id": columns["id"], "group": columns["originalId"], "kept": columns["kept"],
+                   "reason": columns["reason"], "similarity": columns["similarity"]})
+    return [Cluster(**row) for row in found] if reading.is_list else found
+
+
+class _Decided:
+    """What dedup() decided, beside the rows."""
+
+    #: An Array of bool, by row: whether it stays. Rows without a text stay.
+    mask: _doppel.Array
+    #: A Table with id, originalId, reason, similarity and distance of each document that goes.
+    removed: Table
+    #: What was done, in figures.
+    summary: dict[str, Any]
+
+    def _decide(self, reading: _Reading) -> None:
+        reading.batch.decide()
+        columns = reading.batch.columns(reading.id, True)
+        self.mask = reading.batch.mask()
+        self.removed = Table({name: columns[name] for name in
+                              ("id", "originalId", "reason", "similarity", "distance")})
+        self.summary = {**reading.summary(), "removed": len(self.removed)}
+        reading.batch.finish()
+
+
+class DeduplicatedList(list, _Decided):
+    """What dedup() gives for a list: the items that stay, and in `mask`, `removed` and `summary` what became of all."""
+
+
+class Deduplicated(_Decided):
+    """What dedup() gives for Arrow data and tables: the rows that stay, as Arrow that shares the caller's memory
+    (`pyarrow.table(result)`, `polars.DataFrame(result)`), with all their columns.
+
+    len(result), result[0] and iteration give rows as dicts where pyarrow is installed.
+    """
+
+    def __init__(self, data: Any, reading: _Reading) -> None:
+        self._data, self._batch = data, reading.batch
+        self._is_whole = not _is_pandas(data)
+        self._decide(reading)
+        self._count = sum(self.mask)
+
+    @property
+    def kept(self) -> Any:
+        """The rows that stay, as the library of the data filters them: a pyarrow Table, a polars or pandas DataFrame, a
+        Dataset of Hugging Face. Data of another kind is given as a pyarrow Table."""
+        return _filtered(self._data, self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        if not self._is_whole:
+            import pyarrow
+
+            return pyarrow.Table.from_pandas(self.kept).__arrow_c_stream__(requested_schema)
+        return self._batch.kept_stream()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        import pyarrow
+
+        for batch in pyarrow.RecordBatchReader.from_stream(self):
+            yield from batch.to_pylist()
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        import pyarrow
+
+        return pyarrow.table(self).slice(row if row >= 0 else self._count + row, 1).to_pylist()[0]
+
+    def __repr__(self) -> str:
+        return f"<doppel.Deduplicated: {self._count:,} of {len(self.mask):,} rows>"
+
+
+def _filtered(data: Any, result: Deduplicated) -> Any:
+    library, kind = type(data).__module__.partition(".")[0], type(data).__name__
+    if library == "polars" and kind == "DataFrame":
+        import polars
+
+        return data.filter(polars.Series(values=result.mask.to_list(), dtype=polars.Boolean))
+    if library == "pandas":
+        return data[result.mask.to_list()]
+    if library == "datasets" and kind == "Dataset":
+        return data.select([row for row, stays in enumerate(result.mask) if stays])
+    import pyarrow
+
+    if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch)):
+        return data.filter(pyarrow.array(result.mask))
+    return pyarrow.table(result)
+
+
+def dedup(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
+          distance: int | None = None, bands: int | None = None, rows: int | None = None, keep: Any = "first",
+          link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
+          boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
+          text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
+          content: str = "main", url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0,
+          threads: int = 0, progress: Progress = None) -> Any:
+    """One of each: the data without copies and near-copies, and without what `against` has.
+
+    Options are those of cluster(). The data is held while it is worked on, but its strings are not copied.
+
+    Gives a Deduplicated, which is Arrow data and has the rows of the caller's own library in `kept`; for a list, a list.
+    Either has `mask`, `removed` (with the original of each removed document, and why) and `summary`.
+
+    >>> import doppel
+    >>> fox = "the quick brown fox jumps over the lazy dog and then sleeps in the sun"
+    >>> unique = doppel.dedup([fox, "nothing of this was ever said before", fox.upper() + "!"])
+    >>> len(unique), unique.mask.to_list()
+    (2, [True, True, False])
+    >>> unique.removed[0]["originalId"], unique.removed[0]["reason"]
+    (0, 'content_hash')
+    """
+    given = locals()
+    if not hasattr(data, "__len__") and not hasattr(data, "__arrow_c_stream__") and _is_plain_iterable(data):
+        data = list(data)
+    reading = _Reading(data, against, _options(**{name: given[name] for name in _GROUPING}), all_columns=True)
+    if not reading.is_list:
+        return Deduplicated(data, reading)
+    result = DeduplicatedList()
+    result._decide(reading)
+    result.extend(item for item, stays in zip(_items(data), result.mask) if stays)
+    return result
+
+
+def _is_plain_iterable(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] not in ("pyarrow", "polars", "pandas", "datasets", "duckdb", "_duckdb")
+
+
+def _items(data: Any) -> Any:
+    """The rows of a dict of columns are dicts; all other lists have items."""
+    if isinstance(data, dict):
+        return (dict(zip(data, row)) for row in zip(*data.values()))
+    return data
+
+
+def overlap(data: Any, *, against: Any = None, containment: float | None = None, words: int | None = None,
+            sample: int | None = None, recipe: Any = "page", text: str = "text", id: str | None = "id",
+            html: str = "html", content: str = "main", missing: str = "error", tmp: Any = None, memory: int = 0,
+            threads: int = 0, progress: Progress = None) -> Any:
+    """Documents of which one contains much of another, or a long run of it, with the passages they share.
+
+    containment: one has at least this share of the other's shingles (0.5, unless `words` is given).
+    words: they share a run of at least so many words; none is missed.
+    against: only pairs of a document of `data`, a, and one of this, b: e.g. evaluation texts.
+    sample: for containment, pairs are looked up by one shingle of so many (4).
+
+    Gives a Table with a, b, containmentAB, containmentBA, and lists aStarts, aEnds, bStarts, bEnds (bytes of the texts)
+    and words, an entry for each passage; for a list, a list of Overlap, whose passages are Passage.
+
+    >>> import doppel
+    >>> found = doppel.overlap(["one two three four five six seven", "so: two three four five six seven eight nine ten"])
+    >>> found[0].a, found[0].b, found[0].passages[0].words
+    (0, 1, 6)
+    """
+    options = _options(recipe=recipe, text=text, id=id, html=html, content=content, missing=missing, tmp=tmp,
+                       memory=memory, threads=threads, progress=progress)
+    options["containment"] = None if containment is None else _share("containment", containment)
+    options["words"] = None if words is None else _count("words", words)
+    options["sample"] = None if sample is None else _count("sample", sample)
+    reading = _Reading(data, against, options, read="hold_data")
+    found = Table(reading.batch.overlap(reading.id))
+    return [_overlap(row) for row in found] if reading.is_list else found
+
+
+def _overlap(row: dict[str, Any]) -> Overlap:
+    places = zip(row["aStarts"], row["aEnds"], row["bStarts"], row["bEnds"], row["words"])
+    return Overlap(row["a"], row["b"], row["containmentAB"], row["containmentBA"], [Passage(*each) for each in places])
+
+
+def decide(edges: Any, *, count: int | None = None, a: str = "a", b: str = "b", similarity: str = "similarity",
+           link: str = "kept") -> Table:
+    """Which documents stay, given all near pairs: a building block for engines that spread the work over machines.
+
+    edges: Arrow data (or dicts) with two columns of positions, 0 to count - 1 in the order of keeping, and the similarity.
+    count: of documents; default: one more than the greatest position.
+
+    A document stays unless it is near an earlier one that stays; its original is the most similar of those, then the
+    first. link="any": everything that is connected is one group.
+
+    Gives a Table with position, original, kept and similarity, a row for each document.
+
+    >>> import doppel
+    >>> doppel.decide([{"a": 0, "b": 1, "similarity": 0.9}, {"a": 1, "b": 2, "similarity": 0.9}])["original"].to_list()
+    [0, 0, 2]
+    """
+    link_any = bool(_one_of("link", link, _LINKS))
+    return Table(_doppel.decide_edges(arrow(edges, "edges", [a, b, similarity]), a, b, similarity,
+                                      None if count is None else _count("count", count), link_any))
+
+
+# ---- files ----
+
+
+def _paths(name: str, given: Any) -> list[str]:
+    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
+    return [os.fspath(path) for path in paths]
+
+
+def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, removed: Any = None, against: Any = None,
+                annotate: bool = False, dry_run: bool = False, method: str | None = None,
+                similarity: float | None = None, distance: int | None = None, bands: int | None = None,
+                rows: int | None = None, keep: Any = "first", link: str = "kept", recipe: Any = "page",
+                bits: int | None = None, min_words: int = 5, boilerplate: float = 0, by: Any = "content",
+                within: str | None = None, across: str | None = None, text: str = "text", id: str = "id",
+                url: str = "url", title: str = "title", html: str = "html", content: str = "main", url_keep: Any = (),
+                allow_bad: bool = False, max_record: int = 0, limit: int = 0, tmp: Any = None, memory: int = 0,
+                threads: int = 0, progress: Progress = None) -> dict[str, Any]:
+    """One of each, from files to files: what `doppel dedup` does, in bounded memory.
+
+    inputs: a path or several: Parquet (files, folders, patterns, and with pyarrow URLs such as s3:// and memory://), and
+        all that the command reads: JSONL, CSV, WARC, mail boxes, HTML, text.
+    output: .parquet takes Parquet inputs, of which it keeps the schema, the metadata and all other columns; any other
+        name gets JSONL (.gz and .zst are compressed).
+    output_dir: in place of output: one Parquet file for each input, under its own name below this folder.
+    removed: a file that gets a line of JSON for each document that goes: its id, its original's, and why.
+    against: paths; documents that they have go, too. An index folder, too.
+    annotate: write all rows, with the columns group, isDuplicate and originalId added (Parquet).
+    dry_run: decide, but write nothing.
+    Other options are those of dedup().
+
+    Gives a dict of figures. Outputs are complete or absent. Rows without a text are left out, counted in "bad", and named
+    by a warning.
+
+    Raises InputError for an input that cannot be read; nothing is written then.
+
+    >>> import doppel, tempfile, os, json
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "pages.jsonl")
+    >>> with open(path, "w") as file:
+    ...     for id in "ab":
+    ...         _ = file.write(json.dumps({"id": id, "text": "the same five words here"}) + "\\n")
+    >>> doppel.dedup_files(path, os.path.join(folder.name, "unique.jsonl"))["kept"]
+    1
+    """
+    from ._parquet import Parquet
+
+    given = locals()
+    options = _options(**{name: given[name] for name in [*_GROUPING, "max_record", "limit"] if name != "missing"})
+    options["allow_bad"] = allow_bad
+    paths, tables = _paths("inputs", inputs), Parquet(memory)
+    place, folder = (None if each is None else os.fspath(each) for each in (output, output_dir))
+    if (place is None) == (folder is None) and not dry_run:
+        raise ValueError("dedup_files needs either output or output_dir, or dry_run=True")
+    as_tables = folder is not None or place is not None and tables.claims(place)
+    if annotate and not as_tables:
+        raise ValueError("annotate: only Parquet outputs can be annotated here; doppel dedup --annotate writes JSONL")
+    writer = tables.create(place, folder, paths) if as_tables and not dry_run else None
+    done = False
+    try:
+        batch = _doppel.Batch(options, tables)
+        if against is not None:
+            _refuse(batch.read_paths(_paths("against", against), True), "against")
+        _refuse(batch.read_paths(paths, False), "inputs")
+        batch.decide()
+        summary = {"method": _METHODS[options["method"]], **batch.stats()}
+        summary["removed"] = summary["documents"] - summary["kept"]
+        if not dry_run:
+            if writer is not None:
+                batch.write(writer, annotate)
+            if removed is not None:
+                _write_removed(batch, os.fspath(removed))
+            if writer is None:
+                batch.write_records(place)
+        done = True
+    finally:
+        if writer is not None:
+            writer.finish(done)
+    return summary
+
+
+def _refuse(bad: tuple[str, int, str] | None, argument: str) -> None:
+    """A file that cannot be read is an error; a row that is left out is told by a warning."""
+    if bad is None:
+        return
+    file, line, message = bad
+    if not line:
+        raise _doppel.InputError(f"{argument}: {file}: {message}")
+    from warnings import warn
+
+    warn(f"{argument}: rows were left out; the first: {file}:{line}: {message}", RuntimeWarning, stacklevel=3)
+
+
+def _write_removed(batch: Any, path: str) -> None:
+    """A line for each document that goes, as the command writes them. The file is complete or absent."""
+    from ._types import _json_value
+
+    beside = f"{path}.{os.getpid()}.tmp"
+    names = ("id", "originalId", "reason", "similarity", "distance")
+    try:
+        with open(beside, "w", encoding="utf-8", newline="\n") as file:
+            def write(*values: Any) -> None:
+                members = [f'"{name}":{_json_value(value)}' for name, value in zip(names, values)]
+                file.write("{" + ",".join(members + ([] if values[5] else ['"verified":false'])) + "}\n")
+
+            batch.removed(write)
+        os.replace(beside, path)
+    except BaseException:
+        if os.path.exists(beside):
+            os.unlink(beside)
+        raise

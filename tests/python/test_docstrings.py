@@ -1,0 +1,45 @@
+"""The examples in the docstrings print what is written there, and every public name has a docstring with an example."""
+import doctest
+import importlib.util
+import inspect
+import pkgutil
+
+import pytest
+
+import doppel
+
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+MODULES = ["doppel", *(f"doppel.{module.name}" for module in pkgutil.iter_modules(doppel.__path__))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name, tmp_path, monkeypatch):
+    """In a folder of its own; an example that needs a package which is not there is left out."""
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    for test in doctest.DocTestFinder().find(module, globs={"doppel": doppel}):
+        if not missing_packages(test):
+            runner.run(test)
+    assert runner.summarize(verbose=False).failed == 0
+
+
+def missing_packages(test):
+    """The packages that an example imports and that are not installed."""
+    names = [line.split()[1].split(".")[0] for example in test.examples for line in example.source.splitlines()
+             if line.startswith(("import ", "from "))]
+    return [name for name in names if importlib.util.find_spec(name) is None]
+
+
+def public_calls():
+    for name in doppel.__all__:
+        thing = getattr(doppel, name)
+        if inspect.isroutine(thing) or inspect.isclass(thing):
+            yield name, thing
+
+
+@pytest.mark.parametrize("name, thing", public_calls())
+def test_every_public_name_is_documented(name, thing):
+    assert inspect.getdoc(thing), f"doppel.{name} has no docstring"
+    if inspect.isfunction(thing):
+        assert ">>>" in thing.__doc__, f"the docstring of doppel.{name} has no example"

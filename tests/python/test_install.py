@@ -1,0 +1,43 @@
+"""pip on the source folder, in a fresh virtual environment: it builds, the examples of the README run, and the command is
+there. DOPPEL_WHEEL is what test_wheel.py needs; without it, in a quick run by hand, this is skipped, too."""
+import os
+import subprocess
+import venv
+
+import pytest
+
+from conftest import FULL
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+pytestmark = pytest.mark.skipif("DOPPEL_WHEEL" not in os.environ, reason="it builds for a minute; `make test` runs it")
+
+
+def run(*command, **options):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, **options)
+    assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """The folder of the programs of a new environment; at reduced size without optimisation."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=True)
+    options = [] if FULL else ["-Ccmake.build-type=Debug"]
+    run(f"{folder}/bin/pip", "install", "--disable-pip-version-check", *options, f"{ROOT}/bindings/python")
+    return f"{folder}/bin"
+
+
+@pytest.mark.parametrize("page", ["README.md", "bindings/python/README.md"])
+def test_examples_of_the_readme_run(programs, page, tmp_path):
+    run(f"{programs}/python", f"{HERE}/run_page.py", f"{ROOT}/{page}", cwd=tmp_path)
+
+
+def test_a_little_of_everything_runs(programs):
+    assert "all is well" in run(f"{programs}/python", f"{HERE}/smoke.py", f"{programs}/doppel")
+
+
+def test_nothing_is_left_beside_the_sources(programs):
+    assert not [name for name in os.listdir(f"{ROOT}/bindings/python") if name in ("build", "dist", "_skbuild")]
