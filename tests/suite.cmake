@@ -121,23 +121,22 @@ if(TARGET doppel AND DOPPEL_KAFKA AND stream_libraries_FOUND)
   endforeach()
 endif()
 
-# The Python binding: the wheel is made (from its sdist), installed where pytest alone is and where all packages are that it
-# works with, and tested in both; python.install is pip on this folder. With the sanitizers the module of the build asan.
+# The Python binding: the wheel is made (of its sdist), installed where pytest alone is and where all packages are that it
+# works with, and tested in both. With the sanitizers, the module of the build asan.
 if(TARGET doppel_python)
   set(python_packages ${builds}/python-venv/bin/python)
   suite_test(python.wheel python COMMAND scripts/wheel)
-  suite_test(python.environments python COMMAND tests/python/install ${builds}/wheel ${builds}/python-plain ${builds}/python-venv)
+  suite_test(python.install python COMMAND tests/python/install ${builds}/wheel ${builds}/python-plain ${builds}/python-venv)
   suite_test(python.plain python COMMAND ${builds}/python-plain/bin/python -m pytest tests/python)
+  set_tests_properties(python.wheel PROPERTIES FIXTURES_SETUP python_wheel)
+  set_tests_properties(python.install PROPERTIES FIXTURES_REQUIRED python_wheel FIXTURES_SETUP python_installed)
+  set_tests_properties(python.plain PROPERTIES FIXTURES_REQUIRED python_installed)
   file(GLOB python_tests CONFIGURE_DEPENDS python/test_*.py)
   foreach(source ${python_tests})
     get_filename_component(name ${source} NAME_WE)
-    string(REPLACE test_ python. name ${name})
-    suite_test(${name} python COMMAND ${python_packages} -m pytest ${source} ENVIRONMENT DOPPEL_WHEEL=${builds}/wheel)
-    set_tests_properties(${name} PROPERTIES FIXTURES_REQUIRED python_installed)
+    suite_test(python.${name} python COMMAND ${python_packages} -m pytest ${source} ENVIRONMENT DOPPEL_WHEEL=${builds}/wheel)
+    set_tests_properties(python.${name} PROPERTIES FIXTURES_REQUIRED python_installed)
   endforeach()
-  set_tests_properties(python.wheel PROPERTIES FIXTURES_SETUP python_wheel)
-  set_tests_properties(python.environments PROPERTIES FIXTURES_REQUIRED python_wheel FIXTURES_SETUP python_installed)
-  set_tests_properties(python.plain PROPERTIES FIXTURES_REQUIRED python_installed)
   sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages})
 endif()
 

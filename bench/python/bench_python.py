@@ -16,6 +16,7 @@ ratios of medians, taken in turn, on the documents of documents.py.
 
 Recall is the share of the planted copies with a similarity of 0.8 or more that were removed, precision the share of
 such copies among all that was removed. --csv replaces lines of bench/results.csv, --rows writes them as JSON.
+With BENCH_CLOCK=cpu in the environment time is that of the process on all CPUs, for a machine that has other work to do.
 """
 import argparse
 import ctypes
@@ -39,13 +40,13 @@ import pyarrow.parquet  # noqa: E402
 
 import documents  # noqa: E402
 from contestants import SEED, SIMILARITY, SLOTS, shingles  # noqa: E402
-from table import Table  # noqa: E402
+from table import CPU_CLOCK, Table  # noqa: E402
 
 PARTS = ("sketches", "dedup", "engine")
 MINHASH = f"simhash64:words=5:hash=fast:weight=tf:minhash={SLOTS}"
 BATCH = 1000
 COMMAND = "bench/python/bench_python.py"
-# What doppel is asked to be, as a multiple of each; text-dedup has a Python of its own.
+# How many times as fast doppel is asked to be; text-dedup runs in a Python of its own.
 PEERS = (("text-dedup", 30), ("polars-rensa", 7), ("polars-rensa-processes", None))
 
 
@@ -70,7 +71,6 @@ class Bench:
 
     def __init__(self, given):
         self.given, self.table = given, Table()
-        self.apart = given.apart
 
     def folder(self, count):
         return documents.make(count, os.path.join(self.given.folder, f"documents-{count}"))
@@ -88,10 +88,13 @@ class Bench:
         self.add(what, ratio, "x", peer=peer, ratio=ratio, **({"budget": budget} if budget else {}))
 
 
+clock = time.process_time if CPU_CLOCK else time.perf_counter
+
+
 def seconds_of(call, *arguments):
-    started = time.perf_counter()
+    started = clock()
     result = call(*arguments)
-    return time.perf_counter() - started, result
+    return clock() - started, result
 
 
 def in_turn(runs, **calls):
@@ -203,13 +206,13 @@ def print_lists(bench, column, size, found):
 
 def rate(bench, work, texts):
     """Bytes of text a second of a peer, which gets some seconds."""
-    done, started = 0, time.perf_counter()
+    done, started = 0, clock()
     for text in texts:
         work(text)
         done += len(text)  # they are ASCII
-        if time.perf_counter() - started > bench.given.seconds:
+        if clock() - started > bench.given.seconds:
             break
-    return done / (time.perf_counter() - started)
+    return done / (clock() - started)
 
 
 def add_peers(bench, mine, budget, found):
@@ -250,62 +253,65 @@ def measure_minhash(bench, texts, mine):
 
 # ---- Parquet to Parquet ----
 
+# Name: the contestant, its input, and what the line is called.
+OWN = {"command": (None, "documents.jsonl", "doppel dedup of the same as JSONL"),
+       "files": ("doppel-files", "documents.parquet", "doppel.dedup_files, {:,} documents, Parquet to Parquet"),
+       "plain": ("doppel-files", "plain.parquet", "    the same, Parquet that is not compressed"),
+       "table": ("doppel-table", "documents.parquet", "doppel.dedup of the same, the table in memory")}
+
+
 def measure_dedup(bench, _native):
-    count = bench.given.documents
-    folder = bench.folder(count)
-    source, target = os.path.join(folder, "documents.parquet"), os.path.join(bench.given.folder, "out")
-    for path in (source, os.path.join(folder, "documents.jsonl")):
-        into_cache(path)
-    times = {"files": [], "table": [], "command": []}
+    folder, target = bench.folder(bench.given.documents), os.path.join(bench.given.folder, "out")
+    for _, source, _ in OWN.values():
+        into_cache(os.path.join(folder, source))
+    runs, good = {name: [] for name in OWN}, set()
     for _ in range(min(3, bench.given.runs)):
-        times["command"].append(run_command(bench, folder, target))
-        times["files"].append(run_contestant(bench, "doppel-files", source, target))
-        mine = quality(folder, kept(target))
-        times["table"].append(run_contestant(bench, "doppel-table", source, target))
-        if quality(folder, kept(target)) != mine:
-            sys.exit("bench: dedup_files and dedup differ")
-    seconds = {name: statistics.median(taken for taken, _ in found) for name, found in times.items()}
-    print_dedup(bench, times, seconds, mine, count)
+        for name, (contestant, source, _) in OWN.items():
+            runs[name].append(run_contestant(bench, contestant, os.path.join(folder, source), target))
+            good.add(quality(folder, kept(target)))
+    if len(good) != 1:
+        sys.exit(f"bench: dedup, dedup_files and the command differ: {good}")
+    seconds = {name: statistics.median(taken for taken, _ in found) for name, found in runs.items()}
+    print_dedup(bench, runs, seconds, *good)
     if not bench.given.no_peers:
-        measure_dedup_peers(bench, source, target, seconds["files"], mine)
+        measure_dedup_peers(bench, os.path.join(folder, "documents.parquet"), target, seconds["files"], *good)
     remove(target)
 
 
-def print_dedup(bench, times, seconds, mine, count):
-    what = f"{count:,} documents"
-    bench.add(f"doppel.dedup_files, {what}, Parquet to Parquet", seconds["files"], "s")
-    add_details(bench, times["files"], mine)
-    bench.add("    to the doppel command on JSONL", seconds["files"] / seconds["command"], "", peer="doppel dedup",
-              ratio=seconds["command"] / seconds["files"])
-    bench.add("    at least 1 / 1.3 of its speed", seconds["command"] / seconds["files"], "x", budget=1 / 1.3)
-    bench.add("doppel.dedup of the same, all in memory", seconds["table"], "s")
-    bench.add("    peak memory", max(memory for _, memory in times["table"]) / 2**20, "MiB")
-    bench.add("doppel dedup, the same as JSONL", seconds["command"], "s", command="doppel dedup documents.jsonl")
-    bench.add("    peak memory", max(memory for _, memory in times["command"]) / 2**20, "MiB",
-              command="doppel dedup documents.jsonl")
+def print_dedup(bench, runs, seconds, good):
+    add_run(bench, OWN["files"][2].format(bench.given.documents), "doppel-files", runs["files"], good)
+    for name in ("plain", "table", "command"):
+        contestant = OWN[name][0]
+        add_run(bench, OWN[name][2], contestant or "doppel dedup documents.jsonl", runs[name])
+    for name, what in (("files", "dedup_files"), ("plain", "dedup_files of Parquet that is not compressed")):
+        ratio = seconds["command"] / seconds[name]
+        bench.add(f"{what} to the command on JSONL", ratio, "x", budget=1 / 1.3, peer="doppel dedup", ratio=ratio)
 
 
-def add_details(bench, runs, found, least=None):
-    bench.add("    peak memory", max(memory for _, memory in runs) / 2**20, "MiB")
-    for name, value in zip(("of the planted copies, removed", "of the removed, planted copies"), found):
-        bench.add("    " + name, 100 * value, "%", **({"budget": least} if least else {}))
+def add_run(bench, what, command, runs, good=None, **more):
+    """The lines of something that was run: seconds, memory and, if wanted, recall and precision."""
+    command = command if " " in command else f"bench/python/contestants.py {command}"
+    bench.add(what, statistics.median(taken for taken, _ in runs), "s", command=command,
+              best=min(taken for taken, _ in runs), **more)
+    bench.add("    peak memory of a process", max(memory for _, memory in runs) / 2**20, "MiB", command=command)
+    for name, value in zip(("of the planted copies, removed", "of the removed, planted copies"), good or ()):
+        bench.add("    " + name, 100 * value, "%", command=command)
 
 
 def measure_dedup_peers(bench, source, target, seconds, mine):
     best = [0, 0]
     for name, budget in PEERS:
         try:
-            run = run_contestant(bench, name, source, target)
+            found = run_contestant(bench, name, source, target)
         except (OSError, subprocess.CalledProcessError) as error:
             print(f"the peer {name} does not run here, left out: {error}")
             continue
-        found = quality(os.path.dirname(source), kept(target))
-        bench.add(f"peer: {name}", run[0], "s", peer=name, ratio=run[0] / seconds)
-        add_details(bench, [run], found)
-        bench.add_ratio(f"doppel.dedup_files to {name}", run[0] / seconds, budget, name)
-        best = [max(pair) for pair in zip(best, found)]
-    for name, value, least in zip(("recall", "precision"), mine, best):
-        bench.add(f"    {name} to the best of theirs", 100 * value, "%", budget=100 * least)
+        good = quality(os.path.dirname(source), kept(target))
+        add_run(bench, f"peer: {name}", name, [found], good, peer=name, ratio=found[0] / seconds)
+        bench.add_ratio(f"doppel.dedup_files to {name}", found[0] / seconds, budget, name)
+        best = [max(pair) for pair in zip(best, good)]
+    for name, value, least in zip(("planted copies, removed", "removed, planted copies"), mine, best):
+        bench.add(f"doppel.dedup_files, of the {name}, to the best peer", 100 * value, "%", budget=100 * least)
 
 
 def into_cache(path):
@@ -325,7 +331,7 @@ def run(command, environment=None):
         started = time.perf_counter()
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
         _, status, usage = os.wait4(process.pid, 0)
-        taken = time.perf_counter() - started
+        taken = usage.ru_utime + usage.ru_stime if CPU_CLOCK else time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
@@ -334,17 +340,13 @@ def run(command, environment=None):
     return taken, usage.ru_maxrss * 1024
 
 
-def run_command(bench, folder, target):
-    remove(target)
-    return run([os.path.join(bench.given.build, "doppel"), "dedup", "--threads", "2",
-                "--similarity", str(SIMILARITY), os.path.join(folder, "documents.jsonl"), "-o", target + ".jsonl"])
-
-
 def run_contestant(bench, name, source, target):
+    """(seconds, bytes) of one of contestants.py; None is the command of the C library."""
     remove(target)
-    python = sys.executable
-    if name == "text-dedup":
-        python = os.path.join(bench.apart or "", "bin", "python")
+    if not name:
+        return run([os.path.join(bench.given.build, "doppel"), "dedup", "--threads", "2", "--similarity", str(SIMILARITY),
+                    source, "-o", target + ".jsonl"])
+    python = os.path.join(bench.given.apart or "", "bin", "python") if name == "text-dedup" else sys.executable
     environment = dict(os.environ, HF_HUB_OFFLINE="1")
     if bench.given.module:
         environment["PYTHONPATH"] = os.path.abspath(bench.given.module)
@@ -353,11 +355,14 @@ def run_contestant(bench, name, source, target):
 
 
 def kept(target):
-    """The ids that a contestant left."""
+    """The ids that a contestant left: in Parquet, JSONL, or a folder of Arrow files."""
     if os.path.exists(target + ".parquet"):
         return pyarrow.parquet.read_table(target + ".parquet", columns=["id"])["id"].to_numpy()
-    parts = [pyarrow.ipc.open_stream(path).read_all()["id"].to_numpy() for path in glob.glob(f"{target}/*.arrow")]
-    return numpy.concatenate(parts)
+    if os.path.exists(target + ".jsonl"):
+        with open(target + ".jsonl", encoding="ascii") as file:
+            return numpy.array([json.loads(line)["id"] for line in file])
+    return numpy.concatenate([pyarrow.ipc.open_stream(path).read_all()["id"].to_numpy()
+                              for path in glob.glob(f"{target}/*.arrow")])
 
 
 def quality(folder, ids):
@@ -416,9 +421,7 @@ def add_python(batches):
     """Seconds and the number of duplicates; they are counted after the clock has stopped."""
     import doppel
     with doppel.Engine() as engine:
-        started = time.perf_counter()
-        verdicts = [engine.add_batch(batch) for batch in batches]
-        seconds = time.perf_counter() - started
+        seconds, verdicts = seconds_of(lambda: [engine.add_batch(batch) for batch in batches])
     return seconds, sum(map(count_duplicates, verdicts))
 
 

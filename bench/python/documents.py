@@ -4,7 +4,8 @@
 
 Writes into FOLDER, which is left alone if it is complete:
 
-    documents.parquet  id (int64, the row number), url, text; row groups of 10,000
+    documents.parquet  id (int64, the row number), url, text; row groups of 10,000; compressed by snappy, as is usual
+    plain.parquet      the same, not compressed
     documents.jsonl    the same rows
     planted.parquet    every near-copy: copy, original (ids), similarity
 
@@ -148,12 +149,14 @@ class Maker:
 
 def write(count, folder):
     maker = Maker(count)
-    path = os.path.join(folder, "documents")
-    with pyarrow.parquet.ParquetWriter(path + ".parquet", SCHEMA) as parquet, \
-            open(path + ".jsonl", "w", encoding="ascii") as lines:
+    paths = [os.path.join(folder, name) for name in ("documents.parquet", "plain.parquet", "documents.jsonl")]
+    with pyarrow.parquet.ParquetWriter(paths[0], SCHEMA, compression="snappy") as parquet, \
+            pyarrow.parquet.ParquetWriter(paths[1], SCHEMA, compression="none") as plain, \
+            open(paths[2], "w", encoding="ascii") as lines:
         for first in range(0, count, CHUNK):
             table = maker.chunk(first, min(CHUNK, count - first))
             parquet.write_table(table)
+            plain.write_table(table)
             lines.writelines(json.dumps(row) + "\n" for row in table.to_pylist())
     copy, original, similar = zip(*maker.planted)
     pyarrow.parquet.write_table(pyarrow.table({"copy": copy, "original": original, "similarity": similar}),

@@ -465,39 +465,44 @@ static doppel_status note_files(const doppel_batch *batch, const dp_reading *rea
     return dp_input_run(&job, NULL, error);
 }
 
-/* Fills the positions of the rows of a table, which begin at `position`; gives their number. */
-static uint64_t place_rows(const dp_input_units *units, size_t file, uint64_t position, uint64_t *positions) {
-    const dp_input_file *f = &units->files[file];
-    size_t end = file + 1 < units->file_count ? units->files[file + 1].left_out : units->left_out_count;
-    uint64_t rows = f->documents + (end - f->left_out), next = f->left_out;
-    for (uint64_t row = 0; row < rows; row++) {
-        bool out = next < end && units->left_out[next] == row;
-        positions[row] = out ? DOPPEL_NO_POSITION : position++;
-        next += out;
-    }
-    return rows;
-}
-
 typedef struct table_giving {
     const doppel_batch *batch;
-    uint64_t position;
+    uint64_t position; /* of the next document */
     doppel_status (*table)(const doppel_batch_rows *rows, void *user);
     void *user;
 } table_giving;
 
+/* Fills the positions of the rows of a table; gives their number. A limit ends it where it ended the reading. */
+static uint64_t place_rows(table_giving *g, const dp_input_units *units, size_t file, uint64_t *positions) {
+    const dp_input_file *f = &units->files[file];
+    size_t next = f->left_out;
+    size_t end = file + 1 < units->file_count ? units->files[file + 1].left_out : units->left_out_count;
+    uint64_t row = 0, rows = f->documents + (end - next), documents = g->batch->documents.count;
+    for (; row < rows; row++) {
+        bool out = next < end && units->left_out[next] == row;
+        if (!out && g->position == documents)
+            break;
+        positions[row] = out ? DOPPEL_NO_POSITION : g->position++;
+        next += out;
+    }
+    return row;
+}
+
 static doppel_status give_file(table_giving *g, const dp_input_units *units, size_t file, doppel_error *error) {
     const dp_input_file *f = &units->files[file];
-    size_t most = (size_t)f->documents + units->left_out_count + 1;
-    uint64_t *positions = malloc(most * sizeof *positions);
-    if (!positions)
-        return dp_no_memory(error);
-    doppel_batch_rows rows = {.path = f->path, .count = f->documents};
+    uint64_t left = g->batch->documents.count - g->position;
+    doppel_batch_rows rows = {.path = f->path, .count = f->documents < left ? f->documents : left};
+    uint64_t *positions = NULL;
     if (f->table) {
-        rows.count = place_rows(units, file, g->position, positions);
+        positions = malloc(((size_t)f->documents + units->left_out_count + 1) * sizeof *positions);
+        if (!positions)
+            return dp_no_memory(error);
+        rows.count = place_rows(g, units, file, positions);
         rows.positions = positions;
+    } else {
+        g->position += rows.count;
     }
     doppel_status status = g->table(&rows, g->user);
-    g->position += f->documents;
     free(positions);
     return status;
 }
@@ -508,6 +513,8 @@ static doppel_status give_reading(table_giving *g, const dp_reading *reading, do
     doppel_status status = DOPPEL_OK;
     if (!units->count && reading->counts.documents) {
         status = note_files(g->batch, reading, &own, error);
+        if (status == DOPPEL_OK && !g->batch->settings.options.limit && own.documents != reading->counts.documents)
+            status = dp_inputs_changed(error);
         units = &own;
     }
     for (size_t i = 0; i < units->file_count && status == DOPPEL_OK; i++)

@@ -29,12 +29,17 @@ static doppel_status check_edges(doppel_edge *edges, size_t edge_count, uint32_t
     return DOPPEL_OK;
 }
 
+/* Whether a similarity is the greater one; one that is not known (NaN) is the smallest. */
+static bool is_greater(float a, float b) {
+    return a > b || (isnan(b) && !isnan(a));
+}
+
 /* Each document by its edges to earlier ones that stay: the most similar, then the first. */
 static void decide_greedily(const doppel_edge *edges, size_t edge_count, uint32_t *original, float *similarity) {
     for (size_t i = 0; i < edge_count; i++) {
         const doppel_edge *e = &edges[i];
         bool copy = original[e->b] != e->b;
-        if (original[e->a] == e->a && (!copy || e->similarity > similarity[e->b])) {
+        if (original[e->a] == e->a && (!copy || is_greater(e->similarity, similarity[e->b]))) {
             original[e->b] = e->a;
             similarity[e->b] = e->similarity;
         }
@@ -48,7 +53,7 @@ static uint32_t leader_of(uint32_t *original, uint32_t document) {
 }
 
 static void note_best(float *best, float similarity) {
-    if (isnan(*best) || similarity > *best)
+    if (is_greater(similarity, *best))
         *best = similarity;
 }
 

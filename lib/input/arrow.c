@@ -138,7 +138,7 @@ doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema
             *found = there;
         if (!there)
             return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "is not there");
-        if (child >= array->n_children || !is_whole(array, 0, rows))
+        if (child >= array->n_children || !array->children || !array->children[child])
             return malformed(error);
         column->parent = array;
         column->at = array->offset;
@@ -179,13 +179,15 @@ static int64_t get_integer(value_kind kind, const void *buffer, int64_t at) {
 static doppel_slice get_view(const struct ArrowArray *array, int64_t at) {
     enum { INLINE = 12 };
     const char *view = (const char *)array->buffers[1] + at * 16;
+    /* After the validity and the views come the buffers of data, and one with their sizes. */
+    int64_t number = array->n_buffers - 3;
+    const int64_t *sizes = array->buffers[2 + number];
     int32_t length, place[2];
     memcpy(&length, view, sizeof length);
     if (length <= INLINE)
         return (doppel_slice){view + 4, length > 0 ? (size_t)length : 0};
     memcpy(place, view + 8, sizeof place);
-    /* After the validity and the views come the buffers of data, and one with their sizes. */
-    if (place[0] < 0 || place[0] >= array->n_buffers - 3 || place[1] < 0)
+    if (place[0] < 0 || place[0] >= number || place[1] < 0 || !sizes || sizes[place[0]] < (int64_t)place[1] + length)
         return (doppel_slice){NULL, 0};
     return (doppel_slice){(const char *)array->buffers[2 + place[0]] + place[1], (size_t)length};
 }
@@ -213,7 +215,9 @@ static int print_moment(int64_t moment, int64_t units, bool zoned, char *room) {
     time_t seconds = (time_t)second;
     if (!gmtime_r(&seconds, &when))
         return snprintf(room, DOPPEL_COLUMN_ROOM, "%lld", (long long)moment);
-    int length = (int)strftime(room, DOPPEL_COLUMN_ROOM, "%Y-%m-%dT%H:%M:%S", &when), digits = 0;
+    int length = snprintf(room, DOPPEL_COLUMN_ROOM, "%04lld-%02d-%02dT%02d:%02d:%02d", 1900LL + when.tm_year,
+                          when.tm_mon + 1, when.tm_mday, when.tm_hour, when.tm_min, when.tm_sec),
+        digits = 0;
     for (int64_t unit = units; unit > 1; unit /= 10)
         digits++;
     if (part)
@@ -223,15 +227,15 @@ static int print_moment(int64_t moment, int64_t units, bool zoned, char *room) {
     return length;
 }
 
-static int print_day(int64_t day, char *room) {
-    enum { SECONDS = 24 * 60 * 60 };
-    int length = print_moment(day * SECONDS, 1, false, room);
+/* The day of a moment. */
+static int print_day(int64_t moment, int64_t units, char *room) {
+    int length = print_moment(moment, units, false, room);
     const char *hour = memchr(room, 'T', (size_t)length);
     return hour ? (int)(hour - room) : length;
 }
 
 static int print_value(const doppel_column *column, int64_t at, char *room) {
-    enum { MILLISECONDS_A_DAY = 24 * 60 * 60 * 1000 };
+    enum { SECONDS_A_DAY = 24 * 60 * 60 };
     const void *buffer = column->values->buffers[1];
     value_kind kind = (value_kind)column->kind;
     switch (kind) {
@@ -239,8 +243,8 @@ static int print_value(const doppel_column *column, int64_t at, char *room) {
     case UINT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%llu", (unsigned long long)NUMBER(uint64_t));
     case FLOAT32: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.9g", (double)NUMBER(float));
     case FLOAT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.17g", NUMBER(double));
-    case DAYS: return print_day(get_integer(kind, buffer, at), room);
-    case MILLISECONDS: return print_day(get_integer(kind, buffer, at) / MILLISECONDS_A_DAY, room);
+    case DAYS: return print_day(get_integer(kind, buffer, at) * SECONDS_A_DAY, 1, room);
+    case MILLISECONDS: return print_day(get_integer(kind, buffer, at), 1000, room);
     case TIMESTAMP: return print_moment(NUMBER(int64_t), units_of((char)column->unit), column->zoned, room);
     default: return snprintf(room, DOPPEL_COLUMN_ROOM, "%lld", (long long)get_integer(kind, buffer, at));
     }
@@ -254,9 +258,9 @@ doppel_slice doppel_column_get(const doppel_column *column, uint64_t row, char *
         return null;
     if (column->index != NOTHING) {
         int64_t entry = get_integer((value_kind)column->index, array->buffers[1], at);
-        at = entry + values->offset;
-        if (entry < 0 || entry >= values->length || is_null(values, at))
+        if (entry < 0 || entry >= values->length || is_null(values, entry + values->offset))
             return null;
+        at = entry + values->offset;
     }
     if (column->kind == NOTHING)
         return null;
@@ -293,21 +297,34 @@ static size_t wanted_columns(const doppel_input_options *options, const char *na
     return count;
 }
 
-dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes,
-                        doppel_error *error) {
+/* The reader of tables has failed: that ends the table (unit->failure) or, for want of memory and when interrupted, the
+ * run. */
+static void reader_failed(dp_unit *unit, doppel_status status, const doppel_error *error) {
+    if (status == DOPPEL_ERROR_MEMORY)
+        dp_unit_no_memory(unit);
+    else if (status == DOPPEL_ERROR_INTERRUPTED)
+        unit->status = dp_fail(&unit->error, status, "interrupted");
+    else
+        snprintf(unit->failure, sizeof unit->failure, "%.150s",
+                 error->message[0] ? error->message : doppel_status_name(status));
+}
+
+dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes, dp_unit *unit) {
     const char *names[DP_FIELDS + DP_EXTRA];
     size_t count = wanted_columns(options, names);
+    doppel_error error = {0};
     dp_table *table = calloc(1, sizeof *table);
     if (!table) {
-        dp_no_memory(error);
+        dp_unit_no_memory(unit);
         return NULL;
     }
     table->tables = options->tables;
     table->table.size = sizeof table->table;
     table->file_bytes = file_bytes;
     atomic_init(&table->users, 1);
-    doppel_status status = options->tables->open(path, names, count, &table->table, options->tables->user, error);
+    doppel_status status = options->tables->open(path, names, count, &table->table, options->tables->user, &error);
     if (status != DOPPEL_OK) {
+        reader_failed(unit, status, &error);
         free(table);
         return NULL;
     }
@@ -327,42 +344,50 @@ static void release_stream(struct ArrowArrayStream *stream) {
     stream->release = NULL;
 }
 
-void dp_table_batch_free(dp_table_batch *batch) {
-    if (batch->array.release)
-        batch->array.release(&batch->array);
-    if (batch->schema.release)
-        batch->schema.release(&batch->schema);
-    dp_table_release(batch->table);
-    *batch = (dp_table_batch){0};
-}
-
 /* Says why a stream could not give what it was asked for. */
 static void stream_failed(struct ArrowArrayStream *stream, int code, char *failure, size_t room) {
     const char *why = stream->get_last_error ? stream->get_last_error(stream) : NULL;
     snprintf(failure, room, "cannot be read: %.130s", why && *why ? why : strerror(code));
 }
 
-/* Opens the stream of a part; false: `failure` says why not. */
-static bool open_part(const dp_table *table, uint64_t part, struct ArrowArrayStream *stream, char *failure,
-                      size_t room) {
+/* Opens the stream of a part; false: the unit says why not. */
+static bool open_part(const dp_table *table, uint64_t part, struct ArrowArrayStream *stream, dp_unit *unit) {
     doppel_error error = {0};
     stream->release = NULL;
-    if (table->tables->read(&table->table, part, stream, table->tables->user, &error) == DOPPEL_OK)
-        return true;
-    snprintf(failure, room, "%.150s", error.message);
-    return false;
+    doppel_status status = table->tables->read(&table->table, part, stream, table->tables->user, &error);
+    if (status != DOPPEL_OK)
+        reader_failed(unit, status, &error);
+    return status == DOPPEL_OK;
 }
 
-/* The next batch of a stream and its schema; false at the end, or when it fails (`failure`). */
-static bool next_batch(struct ArrowArrayStream *stream, dp_table_batch *batch, char *failure, size_t room) {
+/* Lets a batch go, but not its table. */
+static void release_batch(dp_table_batch *batch) {
+    if (batch->array.release)
+        batch->array.release(&batch->array);
+    if (batch->schema.release)
+        batch->schema.release(&batch->schema);
+    batch->array.release = NULL;
+    batch->schema.release = NULL;
+}
+
+/* The next batch of a stream and its schema; false at the end, or when it fails (unit->failure). */
+static bool next_batch(struct ArrowArrayStream *stream, dp_unit *unit) {
+    dp_table_batch *batch = &unit->table;
     int code = stream->get_schema(stream, &batch->schema);
     if (!code)
         code = stream->get_next(stream, &batch->array);
-    if (code) {
-        stream_failed(stream, code, failure, room);
-        return false;
-    }
-    return batch->array.release;
+    if (!code && batch->array.release)
+        return true;
+    if (code)
+        stream_failed(stream, code, unit->failure, sizeof unit->failure);
+    release_batch(batch);
+    return false;
+}
+
+void dp_table_batch_free(dp_table_batch *batch) {
+    release_batch(batch);
+    dp_table_release(batch->table);
+    *batch = (dp_table_batch){0};
 }
 
 void dp_table_cursor_free(dp_table_cursor *cursor) {
@@ -380,10 +405,14 @@ static uint64_t share_of(const dp_table *table, uint64_t rows) {
     return table->rows ? (uint64_t)((double)table->file_bytes * (double)rows / (double)table->rows) : 0;
 }
 
+static void wrong_rows(dp_unit *unit) {
+    snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+}
+
 /* The next batch of the large part that is open; false when it has no more. */
 static bool next_of_large(dp_table_cursor *cursor, dp_unit *unit) {
     dp_table_batch *batch = &unit->table;
-    bool given = next_batch(&cursor->stream, batch, unit->failure, sizeof unit->failure);
+    bool given = next_batch(&cursor->stream, unit);
     uint64_t due = cursor->part_end - cursor->row;
     if (given && (uint64_t)batch->array.length <= due) {
         batch->first_row = cursor->row;
@@ -392,7 +421,7 @@ static bool next_of_large(dp_table_cursor *cursor, dp_unit *unit) {
         return true;
     }
     if (!unit->failure[0] && (given || due))
-        snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+        wrong_rows(unit);
     release_stream(&cursor->stream);
     if (unit->failure[0])
         cursor->part = cursor->table->table.parts;
@@ -415,12 +444,12 @@ bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit) {
         batch->part = part;
         batch->first_row = cursor->row = cursor->part_end;
         cursor->part_end += rows;
-        if (!t->bytes || t->bytes[part] <= LARGE_PART) {
+        if (!rows || !t->bytes || t->bytes[part] <= LARGE_PART) {
             batch->whole_part = true;
             unit->raw_bytes = share_of(cursor->table, rows);
             return true;
         }
-        if (!open_part(cursor->table, part, &cursor->stream, unit->failure, sizeof unit->failure)) {
+        if (!open_part(cursor->table, part, &cursor->stream, unit)) {
             cursor->part = t->parts;
             return true;
         }
@@ -543,24 +572,23 @@ static void read_part(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_table_batch *batch = &unit->table;
     struct ArrowArrayStream stream;
     uint64_t due = batch->table->table.rows[batch->part];
-    if (!open_part(batch->table, batch->part, &stream, unit->failure, sizeof unit->failure))
+    if (!open_part(batch->table, batch->part, &stream, unit))
         return;
-    while (!dp_reader_stopped(reader, unit) && next_batch(&stream, batch, unit->failure, sizeof unit->failure)) {
+    while (!dp_reader_stopped(reader, unit) && next_batch(&stream, unit)) {
         uint64_t rows = (uint64_t)batch->array.length;
-        if (rows > due)
+        if (rows > due) {
+            wrong_rows(unit);
             break;
+        }
         read_rows(reader, unit, file);
         due -= rows;
         batch->first_row += rows;
-        batch->array.release(&batch->array);
-        batch->schema.release(&batch->schema);
-        batch->array.release = NULL;
-        batch->schema.release = NULL;
+        release_batch(batch);
         if (unit->counts.unopened)
             break;
     }
     if (due && !unit->failure[0] && !unit->counts.unopened && !dp_reader_stopped(reader, unit))
-        snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+        wrong_rows(unit);
     release_stream(&stream);
 }
 

@@ -1063,15 +1063,12 @@ static bool next_table_part(unit_source *source, dp_unit *unit) {
 
 /* The open table is read part by part, of which the unit gets the first. */
 static bool open_table(unit_source *source, dp_unit *unit) {
-    doppel_error error = {0};
-    dp_table *table = dp_table_open(source->options, source->name.data, source->file.size, &error);
+    dp_table *table = dp_table_open(source->options, source->name.data, source->file.size, unit);
     unit->kind = DP_UNIT_TABLE;
-    if (table) {
-        dp_table_cursor_begin(&source->table, table);
-        return next_table_part(source, unit);
-    }
-    snprintf(unit->failure, sizeof unit->failure, "%.150s", error.message);
-    return error.code != DOPPEL_ERROR_MEMORY || dp_unit_no_memory(unit);
+    if (!table)
+        return unit->status == DOPPEL_OK;
+    dp_table_cursor_begin(&source->table, table);
+    return next_table_part(source, unit);
 }
 
 /* Opens a big file. One that cannot be opened goes the way of the small ones, where that is found out again. */

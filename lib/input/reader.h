@@ -319,9 +319,8 @@ typedef struct dp_table_cursor {
     struct ArrowArrayStream stream; /* of a large part */
 } dp_table_cursor;
 
-/* NULL, with an error: it cannot be opened. */
-dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes,
-                        doppel_error *error);
+/* NULL: it cannot be opened; unit->failure says why, or unit->status, where that ends the run. */
+dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes, dp_unit *unit);
 void dp_table_release(dp_table *table);
 /* Takes over the table. */
 void dp_table_cursor_begin(dp_table_cursor *cursor, dp_table *table);

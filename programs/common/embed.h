@@ -15,12 +15,14 @@ typedef struct table_output {
     size_t input_count;
     bool annotate; /* all rows, with group, isDuplicate and originalId added; else those that stay */
     const volatile int *stop;
+    uint64_t memory; /* bytes; 0: as it sees fit */
+    int threads;     /* 0: one for each CPU this process may use */
 } table_output;
 
 typedef struct embedded_tables {
     const doppel_tables *read;
-    /* Opens the output; nothing appears under its name until it is finished. Errors: DOPPEL_ERROR_USAGE for inputs that
-     * are no tables, or two that would be written to one file. */
+    /* Opens the output, before the inputs are read; nothing appears under its name until it is finished. Errors:
+     * DOPPEL_ERROR_USAGE for inputs that are no tables, or two that would be written to one file. */
     doppel_status (*create)(const table_output *output, void **writer, void *user, doppel_error *error);
     /* Writes the rows of one input, as the batch has decided. */
     doppel_status (*write)(void *writer, const doppel_batch *batch, const doppel_batch_rows *rows, void *user,

@@ -36,6 +36,9 @@ typedef struct dedup_job {
     writer out, removed;
     bool writes_removed;
     uint64_t replaced; /* records that already had a group, isDuplicate or originalId */
+    void *tables;      /* the writer of tables; NULL: the output is none */
+    uint64_t written;  /* rows of tables */
+    doppel_error error;
 } dedup_job;
 
 /* ---- lines out ---- */
@@ -201,52 +204,63 @@ static int decide_and_write(dedup_job *job) {
 
 /* ---- as tables ---- */
 
-typedef struct table_job {
-    dedup_job *job;
-    void *writer;
-    uint64_t written; /* rows */
-    doppel_error error;
-} table_job;
+/* Opens the writer of tables, before anything is read: it refuses inputs that cannot become its output. */
+static int open_tables(dedup_job *job, const cli_args *args) {
+    const embedded_tables *tables = get_tables();
+    const table_output output = {.output = args_text(args, "output"),
+                                 .folder = args_text(args, "output-dir"),
+                                 .inputs = args->operands,
+                                 .input_count = args->operand_count,
+                                 .annotate = args_flag(args, "annotate"),
+                                 .stop = &stop_asked,
+                                 .memory = args_number(args, "memory", 0),
+                                 .threads = output_threads(args)};
+    doppel_error error = {0};
+    return batch_end(tables->create(&output, &job->tables, tables->user, &error), &error);
+}
+
+static int close_tables(dedup_job *job, int code) {
+    const embedded_tables *tables = get_tables();
+    doppel_error error = {0};
+    if (!job->tables)
+        return code;
+    int finished = batch_end(tables->finish(job->tables, code == EXIT_DONE, tables->user, &error), &error);
+    job->tables = NULL;
+    return code ? code : finished;
+}
 
 /* doppel_batch_each_table */
 static doppel_status write_table(const doppel_batch_rows *rows, void *user) {
-    table_job *t = user;
+    dedup_job *job = user;
     const embedded_tables *tables = get_tables();
-    doppel_status status = tables->write(t->writer, t->job->b.batch, rows, tables->user, &t->error);
-    t->written += rows->count;
-    progress_part(t->written, doppel_batch_count(t->job->b.batch), NULL);
+    doppel_status status = tables->write(job->tables, job->b.batch, rows, tables->user, &job->error);
+    job->written += rows->count;
+    progress_part(job->written, doppel_batch_count(job->b.batch), NULL);
     return status;
 }
 
-static doppel_status write_tables(table_job *t, doppel_error *error) {
-    doppel_status status = doppel_batch_each_table(t->job->b.batch, write_table, t, error);
-    if (status != DOPPEL_OK && t->error.code != DOPPEL_OK)
-        *error = t->error;
+static doppel_status write_tables(dedup_job *job, doppel_error *error) {
+    doppel_status status = doppel_batch_each_table(job->b.batch, write_table, job, error);
+    if (status != DOPPEL_OK && job->error.code != DOPPEL_OK)
+        *error = job->error;
     return status;
 }
 
 /* Decides, and writes what stays through the writer of tables. */
 static int decide_and_write_tables(dedup_job *job) {
     const cli_args *args = job->b.args;
-    const embedded_tables *tables = get_tables();
     const char *removed = args_text(args, "removed");
-    const table_output output = {args_text(args, "output"), args_text(args, "output-dir"), args->operands,
-                                 args->operand_count,       args_flag(args, "annotate"),   &stop_asked};
-    table_job t = {.job = job};
     doppel_error error = {0};
-    int code = batch_end(tables->create(&output, &t.writer, tables->user, &error), &error);
-    if (removed && code == EXIT_DONE)
-        code = writer_open(&job->removed, removed, output_threads(args));
+    int code = removed ? writer_open(&job->removed, removed, output_threads(args)) : EXIT_DONE;
     if (code == EXIT_DONE)
         code = batch_decide(&job->b);
     if (code == EXIT_DONE && removed)
         code = batch_end(write_all_removed(job), &error);
     progress_begin("writing");
     if (code == EXIT_DONE)
-        code = batch_end(write_tables(&t, &error), &error);
+        code = batch_end(write_tables(job, &error), &error);
     progress_end();
-    int finished = batch_end(tables->finish(t.writer, code == EXIT_DONE, tables->user, &error), &error);
-    code = code ? code : finished;
+    code = close_tables(job, code);
     batch_tell_resume(&job->b, code);
     return removed ? writer_close(&job->removed, code) : code;
 }
@@ -286,6 +300,8 @@ int cmd_dedup(const cli_args *args) {
     int code = check(args);
     if (code == EXIT_DONE)
         code = batch_open(&job.b, args);
+    if (code == EXIT_DONE && !dry && writes_tables(args))
+        code = open_tables(&job, args);
     if (code == EXIT_DONE) {
         batch_tell_plan(&job.b);
         code = batch_read_all(&job.b, &usable);
@@ -300,6 +316,8 @@ int cmd_dedup(const cli_args *args) {
         if (!done && args_flag(args, "json"))
             code = print_summary(&job, code);
     }
+    if (job.tables)
+        close_tables(&job, EXIT_INPUT);
     batch_close(&job.b);
     return code;
 }

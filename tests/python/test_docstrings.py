@@ -10,6 +10,7 @@ import doppel
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 MODULES = ["doppel", *(f"doppel.{module.name}" for module in pkgutil.iter_modules(doppel.__path__))]
+PUBLIC = [name for name in doppel.__all__ if callable(getattr(doppel, name))]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -18,7 +19,7 @@ def test_examples(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=FLAGS)
-    for test in doctest.DocTestFinder().find(module, globs={"doppel": doppel}):
+    for test in doctest.DocTestFinder().find(module, extraglobs={"doppel": doppel}):
         if not missing_packages(test):
             runner.run(test)
     assert runner.summarize(verbose=False).failed == 0
@@ -31,15 +32,9 @@ def missing_packages(test):
     return [name for name in names if importlib.util.find_spec(name) is None]
 
 
-def public_calls():
-    for name in doppel.__all__:
-        thing = getattr(doppel, name)
-        if inspect.isroutine(thing) or inspect.isclass(thing):
-            yield name, thing
-
-
-@pytest.mark.parametrize("name, thing", public_calls())
-def test_every_public_name_is_documented(name, thing):
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_documented(name):
+    thing = getattr(doppel, name)
     assert inspect.getdoc(thing), f"doppel.{name} has no docstring"
     if inspect.isfunction(thing):
         assert ">>>" in thing.__doc__, f"the docstring of doppel.{name} has no example"

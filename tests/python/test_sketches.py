@@ -2,6 +2,7 @@
 docs/FORMAT.md, the definitions written out here), and every form of Arrow data gives what a list gives.
 """
 import _thread
+import functools
 import hashlib
 import os
 import pickle
@@ -17,16 +18,19 @@ try:
     from hypothesis import strategies as st
 except ImportError:
 
-    class st:  # noqa: N801
+    class Strategies:
         """Stands in for the strategies of tests that are skipped."""
 
         def __getattr__(self, name):
-            return lambda *arguments, **options: st()
+            return lambda *arguments, **options: self
 
-    st = st()
+    st = Strategies()
 
     def given(*arguments, **options):
-        return lambda test: pytest.mark.skip("needs hypothesis")(lambda: None)
+        def skipped():
+            pytest.skip("needs hypothesis")
+
+        return lambda test: skipped
 
 
 ROOT = os.path.join(os.path.dirname(__file__), "..", "..")
@@ -165,6 +169,7 @@ def test_threads_give_the_same():
 # ---- progress and interruption ----
 
 
+@functools.lru_cache
 def endless():
     """A column that takes minutes, and no memory: one long text, many times."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -558,7 +563,7 @@ def test_pairs_that_are_refused():
 def test_compare_has_every_measure():
     other = "a quick brown fox jumps over the lazy dog"
     c = doppel.compare(FOX, other)
-    assert c.fingerprint_a, c.fingerprint_b == doppel.fingerprint([FOX, other])
+    assert [c.fingerprint_a, c.fingerprint_b] == doppel.fingerprint([FOX, other])
     assert (c.bits, c.distance) == (64, doppel.hamming(c.fingerprint_a, c.fingerprint_b))
     assert (c.words_a, c.words_b, c.shingles_a, c.shingles_b, c.shingles_shared) == (9, 9, 5, 5, 4)
     assert (c.similarity, c.containment_ab, c.containment_ba) == (4 / 6, 4 / 5, 4 / 5)
@@ -584,7 +589,7 @@ def test_compare_of_128_bits():
 
 
 def test_passages_are_places_in_the_texts():
-    a = "Überschrift: der schnelle braune Fuchs 🦊 springt über den faulen Hund. Ende"
+    a = "Überschrift 🦊: der schnelle braune Fuchs rennt, springt über den faulen Hund. Ende"
     b = "Und: Der schnelle braune Fuchs springt, dann springt über den faulen Hund auch er"
     found = doppel.compare(a, b, passages=3).passages
     assert [a[p.a_start:p.a_end] for p in found] == ["der schnelle braune Fuchs", "springt über den faulen Hund"]

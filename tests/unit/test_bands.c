@@ -94,11 +94,87 @@ static void bands_have_keys_of_their_own(void **state) {
             assert_int_not_equal(keys[a], keys[b]);
 }
 
+/* ---- the public calls ---- */
+
+static void public_plans_are_the_same_and_say_what_they_find(void **state) {
+    (void)state;
+    static const int given[][2] = {{0, 0}, {20, 0}, {0, 5}, {30, 7}, {64, 16}, {1, 1024}};
+    for (int percent = 1; percent <= 100; percent++)
+        for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+            int bands = given[i][0], rows = given[i][1], own_bands = bands, own_rows = rows;
+            double similarity = percent / 100.0, share = doppel_bands_plan(similarity, &bands, &rows);
+            bool possible = dp_bands_plan(similarity, &own_bands, &own_rows);
+            assert_true(share == (possible ? dp_bands_recall(similarity, own_bands, own_rows) : 0));
+            assert_true(!possible || (bands == own_bands && rows == own_rows));
+        }
+}
+
+static void public_plans_are_not_possible_for_other_numbers(void **state) {
+    (void)state;
+    static const int bad[][2] = {{-1, 4}, {4, -1}, {65, 1}, {64, 17}, {1, 1025}, {INT32_MAX, INT32_MAX}};
+    static const double similarities[] = {0, -0.1, 1.1, NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int bands = bad[i][0], rows = bad[i][1], none = 0;
+        assert_true(doppel_bands_plan(0.8, &bands, &rows) == 0);
+        bands = rows = 0;
+        assert_true(doppel_bands_plan(similarities[i], &bands, &none) == 0);
+    }
+}
+
+static void public_keys_are_the_same(void **state) {
+    (void)state;
+    enum { COUNT = 100 };
+    uint64_t set[COUNT], random = 3;
+    random_set(set, COUNT, &random);
+    for (int bands = 1; bands <= DP_MOST_BANDS; bands++)
+        for (int rows = 1; rows <= DP_MOST_SLOTS / bands; rows *= 2) {
+            uint32_t keys[DP_MOST_BANDS], own[DP_MOST_BANDS];
+            assert_int_equal(doppel_bands_keys(set, COUNT, bands, rows, keys), DOPPEL_OK);
+            assert_int_equal(dp_bands_keys(set, COUNT, bands, rows, own), DOPPEL_OK);
+            assert_memory_equal(keys, own, (size_t)bands * sizeof *keys);
+        }
+}
+
+/* docs/FORMAT.md section 11, step by step. */
+static void public_keys_are_as_defined(void **state) {
+    (void)state;
+    uint64_t set[50], random = 4;
+    uint32_t keys[BANDS], slots[BANDS * ROWS];
+    random_set(set, 50, &random);
+    assert_int_equal(doppel_bands_keys(set, 50, BANDS, ROWS, keys), DOPPEL_OK);
+    assert_int_equal(doppel_minhash(set, 50, BANDS * ROWS, slots), DOPPEL_OK);
+    for (size_t b = 0; b < BANDS; b++) {
+        uint64_t key = b;
+        for (size_t r = 0; r < ROWS; r++) {
+            key = (key ^ slots[b * ROWS + r]) * 0x9E3779B97F4A7C15u;
+            key ^= key >> 32;
+        }
+        assert_int_equal(keys[b], key >> 16 & 0xFFFFFFFF);
+    }
+}
+
+static void public_keys_of_no_set_or_no_bands_are_refused(void **state) {
+    (void)state;
+    static const int bad[][2] = {{0, 1}, {1, 0}, {-1, 1}, {1, -1}, {65, 1}, {64, 17}, {1, 1025}, {INT32_MAX, 2}};
+    const uint64_t set[] = {1};
+    uint32_t keys[DP_MOST_BANDS];
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(doppel_bands_keys(set, 1, bad[i][0], bad[i][1], keys), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_bands_keys(set, 0, BANDS, ROWS, keys), DOPPEL_ERROR_USAGE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plan_finds_what_it_promises),  cmocka_unit_test(what_is_given_stays),
-        cmocka_unit_test(what_makes_no_sense_is_refused), cmocka_unit_test(keys_are_those_of_their_rows),
+        cmocka_unit_test(a_plan_finds_what_it_promises),
+        cmocka_unit_test(what_is_given_stays),
+        cmocka_unit_test(what_makes_no_sense_is_refused),
+        cmocka_unit_test(keys_are_those_of_their_rows),
         cmocka_unit_test(bands_have_keys_of_their_own),
+        cmocka_unit_test(public_plans_are_the_same_and_say_what_they_find),
+        cmocka_unit_test(public_plans_are_not_possible_for_other_numbers),
+        cmocka_unit_test(public_keys_are_the_same),
+        cmocka_unit_test(public_keys_are_as_defined),
+        cmocka_unit_test(public_keys_of_no_set_or_no_bands_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

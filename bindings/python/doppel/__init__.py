@@ -27,43 +27,32 @@ def _check_package() -> None:
         raise ImportError(
             'the distributions "libdoppel" and "doppel" have both installed a package named doppel, and cannot be used '
             "together: run `pip uninstall doppel libdoppel`, then `pip install libdoppel`")
-    if not any(exists(join(dirname(__file__), "_doppel" + suffix)) for suffix in _suffixes()):
-        raise ImportError(
-            f"doppel._doppel, the extension module of libdoppel, is not in {dirname(__file__)}: install libdoppel "
-            '(`pip install libdoppel`; the distribution "doppel" is another package, and cannot be installed beside it)')
-
-
-def _suffixes():
-    from importlib.machinery import EXTENSION_SUFFIXES
-
-    return EXTENSION_SUFFIXES
 
 
 _check_package()
 
 try:
-    from . import _load as _load  # noqa: E402
-except (ImportError, AttributeError, SyntaxError):  # while it is being written
-    pass
-try:
-    from ._batch import Deduplicated, cluster, decide, dedup, dedup_files, overlap, pairs  # noqa: E402
-except (ImportError, AttributeError, SyntaxError):  # while it is being written
-    pass
+    from . import _load as _load
+except ImportError as error:
+    if "cannot import name '_doppel'" not in str(error):
+        raise
+    raise ImportError(
+        f"doppel._doppel, the extension module of libdoppel, is not in {__path__[0]}: install libdoppel "
+        '(`pip install libdoppel`; the distribution "doppel" is another package, and cannot be installed beside it)'
+    ) from None
+
+from ._batch import Deduplicated, cluster, decide, dedup, dedup_files, overlap, pairs  # noqa: E402
 from ._doppel import Array, AwayError, Error, InputError, Recipe, StoreError, cpu_level, unicode_version  # noqa: E402
 from ._doppel import version as __version__  # noqa: E402
-try:
-    from ._engine import Engine  # noqa: E402
-except (ImportError, AttributeError, SyntaxError):  # while it is being written
-    pass
-try:
-    from ._index import HammingIndex  # noqa: E402
-except (ImportError, AttributeError, SyntaxError):  # while it is being written
-    pass
-try:
-    from ._sketches import compare, digest, fingerprint, hamming, signature, sketch, verify  # noqa: E402
-except (ImportError, AttributeError, SyntaxError):  # while it is being written
-    pass
+from ._engine import Engine  # noqa: E402
+from ._index import HammingIndex  # noqa: E402
+from ._sketches import compare, digest, fingerprint, hamming, signature, sketch, verify  # noqa: E402
 from ._types import (  # noqa: E402
     Cluster, Comparison, Evidence, Match, Overlap, Pair, Passage, Stored, Table, Verdict)
 
-__all__ = [_n for _n in globals() if not _n.startswith("_")]
+__all__ = [
+    "Array", "AwayError", "Cluster", "Comparison", "Deduplicated", "Engine", "Error", "Evidence", "HammingIndex",
+    "InputError", "Match", "Overlap", "Pair", "Passage", "Recipe", "StoreError", "Stored", "Table", "Verdict",
+    "__version__", "cluster", "compare", "cpu_level", "decide", "dedup", "dedup_files", "digest", "fingerprint",
+    "hamming", "overlap", "pairs", "signature", "sketch", "unicode_version", "verify",
+]

@@ -444,14 +444,14 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     given = locals()
     options = _options(**{name: given[name] for name in [*_GROUPING, "max_record", "limit"] if name != "missing"})
     options["allow_bad"] = allow_bad
-    paths, tables = _paths("inputs", inputs), Parquet(memory)
+    paths, tables = _paths("inputs", inputs), Parquet()
     place, folder = (None if each is None else os.fspath(each) for each in (output, output_dir))
     if (place is None) == (folder is None) and not dry_run:
         raise ValueError("dedup_files needs either output or output_dir, or dry_run=True")
     as_tables = folder is not None or place is not None and tables.claims(place)
     if annotate and not as_tables:
         raise ValueError("annotate: only Parquet outputs can be annotated here; doppel dedup --annotate writes JSONL")
-    writer = tables.create(place, folder, paths) if as_tables and not dry_run else None
+    writer = tables.create(place, folder, paths, memory, threads) if as_tables and not dry_run else None
     done = False
     try:
         batch = _doppel.Batch(options, tables)

@@ -24,9 +24,9 @@ class HammingIndex(_doppel.HammingIndex):
     count: how many entries to plan for; 0: not known.
     memory: bytes that `count` entries may take; 0: about 40 an entry.
 
-    A fingerprint is an int, or 16 bytes for 128 bits; an owner is any number from 0 to 2**64 - 1. A fingerprint can have
-    many owners, and an owner many fingerprints. Times are the caller's: any clock that only grows, in any unit; 0 stands
-    for "never" and "no time".
+    A fingerprint is an int, or 16 bytes for 128 bits; an owner is any number from 0 to 2**64 - 1. A fingerprint can
+    have many owners, and an owner many fingerprints. Times are the caller's: any clock that only grows, in any unit; 0
+    stands for "never" and "no time".
 
     Any number of threads may use an index at the same time; finds do not wait for each other, nor for what changes the
     index. It belongs to the process that made it: to use it after a fork, save() it and open() the file there. close()

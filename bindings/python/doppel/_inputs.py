@@ -7,6 +7,11 @@ packages is imported unless the data is one of theirs, which the module of its t
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
 class Columns:
     """Columns that were made of Python values, by name. `_doppel_is_list` tells the extension that it is to give lists,
     as it does for lists."""
@@ -23,13 +28,14 @@ class Columns:
         return _doppel.stream_of_columns(self.columns)
 
 
-def arrow(data, argument="data", columns=None):
+def arrow(data: Any, argument: str = "data", columns: Iterable[str] | None = None) -> Any:
     """Makes of the caller's data what the extension takes; what it takes already is given as it is.
 
     `columns` are the names of the columns that are wanted, of data whose columns must be made (rows that are dicts,
     pandas) or read (a dataset): None are all. Those that are not there are passed over: whether a column must be there
     is the extension's to say. `argument` is what messages call the data.
 
+    >>> from doppel._inputs import arrow
     >>> arrow(["a", "b"])
     ['a', 'b']
     >>> sorted(arrow([{"text": "a", "id": 1}]).columns)
@@ -233,10 +239,11 @@ _makers = {
 # ---- progress ----
 
 
-def reporter(progress, unit="docs"):
+def reporter(progress: Any, unit: str = "docs") -> Callable[[int, int], Any] | None:
     """What the extension calls as progress(done, total): None; the caller's own; or, for True, a bar of tqdm if that is
     installed, else lines on stderr.
 
+    >>> from doppel._inputs import reporter
     >>> reporter(None) is None
     True
     """

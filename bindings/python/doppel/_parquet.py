@@ -97,15 +97,22 @@ def _expanded(path: str) -> Iterator[tuple[str, str]]:
 
 
 class _Table:
-    """A Parquet file that is open: a part is a row group."""
+    """A Parquet file that is open: a part is a row group.
 
-    def __init__(self, path: str, wanted: list[str]) -> None:
+    When it is held, all columns are read, and what was read stays in memory: texts are compared where they stand, and
+    nothing is decoded again to be written.
+    """
+
+    def __init__(self, path: str, wanted: list[str], held: dict[int, list[list[Any]]] | None) -> None:
         self._parquet = _pyarrow().parquet
         self._system, self._path = _filesystem(path)
+        self._held = held
+        self.in_memory = held is not None
         file = self._file()
         self._metadata = file.metadata
-        self._names = [name for name in file.schema_arrow.names if name in wanted]
-        self.columns = ", ".join(file.schema_arrow.names)
+        names = file.schema_arrow.names
+        self._names = [name for name in names if self.in_memory or name in wanted]
+        self.columns = ", ".join(names)
         self.rows, self.bytes = [], []
         paths = [self._metadata.schema.column(c).path for c in range(self._metadata.num_columns)]
         read = [c for c, name in enumerate(paths) if name.partition(".")[0] in self._names]
@@ -115,7 +122,7 @@ class _Table:
             self.bytes.append(sum(group.column(c).total_uncompressed_size for c in read))
 
     def _file(self, metadata: Any = None) -> Any:
-        if "://" not in self._path and type(self._system).__name__ == "LocalFileSystem":
+        if type(self._system).__name__ == "LocalFileSystem":
             return self._parquet.ParquetFile(self._path, metadata=metadata, memory_map=True)
         return self._parquet.ParquetFile(self._system.open_input_file(self._path), metadata=metadata, pre_buffer=True)
 
@@ -128,22 +135,37 @@ class _Table:
         first = next(batches, None)
         if first is None:
             return pyarrow.table({})
-        return pyarrow.RecordBatchReader.from_batches(first.schema, _again(first, batches))
+        return pyarrow.RecordBatchReader.from_batches(first.schema, self._given(part, first, batches))
+
+    def _given(self, part: int, first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+        from itertools import chain
+
+        batches: list[Any] = []
+        if self._held is not None:  # a part that is read again has another list: what was given must stay
+            self._held.setdefault(part, []).append(batches)
+        for batch in chain((first,), rest):
+            if self._held is not None:
+                batches.append(batch)
+            yield batch
 
     def close(self) -> None:
         pass
 
 
-def _again(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-    yield first
-    yield from rest
+def _free_memory() -> int:
+    """Bytes that this machine has free."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return 0
 
 
 class Parquet:
     """Who reads and writes Parquet for the extension."""
 
-    def __init__(self, memory: int = 0) -> None:
-        self._memory = memory
+    def __init__(self) -> None:
+        self._held: dict[str, dict[int, list[list[Any]]]] = {}
 
     def claims(self, path: str) -> bool:
         return _is_parquet(path) or "://" in path
@@ -154,27 +176,34 @@ class Parquet:
     def open(self, path: str, columns: list[str]) -> _Table:
         if not _is_parquet(path):
             raise ValueError("only Parquet is read from URLs: a name that ends in .parquet")
-        return _Table(path, columns)
+        return _Table(path, columns, self._held.get(path))
 
-    def create(self, output: str | None, folder: str | None, inputs: list[str]) -> _Writer:
-        return _Writer(output, folder, inputs)
+    def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0,
+               threads: int = 0) -> _Writer:
+        """Before the inputs are read: what stays of them will be written. They are held in memory if they take at most
+        half of `memory`, or an eighth of what the machine has free."""
+        writer = _Writer(output, folder, inputs, threads)
+        if writer.bytes <= (memory // 2 if memory else _free_memory() // 8):
+            self._held = writer.held = {path: {} for path in writer.inputs}
+        return writer
 
 
 # ---- writing ----
 
+# From so many bytes a value on, dictionaries do not pay; of what has one, the size is counted with it.
+_LONG_VALUE = 64
 
-def _writer_options(file: Any) -> dict[str, Any]:
+
+def _writer_options(metadata: Any) -> dict[str, Any]:
     """What makes the output like its input: compression and dictionaries by column, the format's version, INT96."""
-    metadata = file.metadata
-    options: dict[str, Any] = {"version": metadata.format_version if metadata.format_version != "1.0" else "1.0"}
+    options: dict[str, Any] = {"version": metadata.format_version, "use_dictionary": False}
     if not metadata.num_row_groups:
         return options
     group, schema = metadata.row_group(0), metadata.schema
     columns = [group.column(c) for c in range(metadata.num_columns)]
     options["compression"] = {c.path_in_schema: _codec(c.compression) for c in columns}
-    options["use_dictionary"] = [c.path_in_schema for c in columns if any("DICTIONARY" in e for e in c.encodings)]
-    if not options["use_dictionary"]:
-        options["use_dictionary"] = False
+    short = [c for c in columns if c.total_uncompressed_size < _LONG_VALUE * max(1, c.num_values)]
+    options["use_dictionary"] = [c.path_in_schema for c in short if any("DICTIONARY" in e for e in c.encodings)] or False
     if any(schema.column(c).physical_type == "INT96" for c in range(metadata.num_columns)):
         options["use_deprecated_int96_timestamps"] = True
     return options
@@ -185,98 +214,114 @@ def _codec(name: str) -> str:
 
 
 class _Output:
-    """One file that is being written: under another name until it is whole."""
+    """One file that is being written: under another name until it is whole. Its row groups are encoded elsewhere."""
 
     def __init__(self, path: str, schema: Any, options: dict[str, Any]) -> None:
-        self.path = path
-        self.schema = schema
+        from ._parquet_join import Joined
+
+        self.path, self._schema, self._options = path, schema, options
         self._system, self._inside = _filesystem(path)
         self._beside = f"{self._inside}.{os.getpid()}.tmp"
         if "://" not in path and os.path.dirname(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._writer = _pyarrow().parquet.ParquetWriter(self._beside, schema, filesystem=self._system, **options)
+        self._sink = self._system.open_output_stream(self._beside)
+        self._joined: Any = Joined(self._sink)
+        self._empty = True
 
-    def write(self, table: Any) -> None:
-        if table.num_rows:
-            self._writer.write_table(table, row_group_size=table.num_rows)
+    def encode(self, table: Any) -> Any:
+        """Rows as a Parquet file of its own, of one row group; from any thread."""
+        pyarrow = _pyarrow()
+        to = pyarrow.BufferOutputStream()
+        with pyarrow.parquet.ParquetWriter(to, self._schema, **self._options) as writer:
+            if table.num_rows:
+                writer.write_table(table, row_group_size=table.num_rows)
+        return to.getvalue()
+
+    def add(self, encoded: Any) -> None:
+        self._joined.add(encoded)
+        self._empty = False
 
     def close(self) -> None:
-        self._writer.close()
+        if self._joined is None:
+            return
+        if self._empty:
+            self.add(self.encode(self._schema.empty_table()))
+        self._joined.finish()
+        self._joined = None
+        self._sink.close()
 
     def place(self) -> None:
         self._system.move(self._beside, self._inside)
 
     def remove(self) -> None:
-        try:
-            self._writer.close()
-        finally:
-            from pyarrow.fs import FileType
+        from pyarrow.fs import FileType
 
-            if self._system.get_file_info(self._beside).type != FileType.NotFound:
-                self._system.delete_file(self._beside)
+        self._joined = None
+        self._sink.close()
+        if self._system.get_file_info(self._beside).type != FileType.NotFound:
+            self._system.delete_file(self._beside)
 
 
 class _Writer:
     """Writes what stays of each input: to one file, or for each input to its own below a folder."""
 
-    def __init__(self, output: str | None, folder: str | None, inputs: list[str]) -> None:
+    def __init__(self, output: str | None, folder: str | None, inputs: list[str], threads: int) -> None:
         _pyarrow()
         if output is not None and not _is_parquet(output):
             raise ValueError(f"{output}: to a URL only Parquet is written: choose a name that ends in .parquet")
         self._output, self._folder = output, folder
+        self._threads = threads or len(os.sched_getaffinity(0))
         self._files: list[_Output] = []
-        self._first: str | None = None
-        self._names = self._plan(inputs)
+        self._first: tuple[str, Any] | None = None
+        self.bytes = 0  # of all inputs, decoded
+        self.inputs: dict[str, str] = {}  # where each goes
+        self.held: dict[str, dict[int, list[list[Any]]]] = {}
+        self._plan(inputs)
 
-    def _plan(self, inputs: list[str]) -> dict[str, str]:
+    def _plan(self, inputs: list[str]) -> None:
         """Where each input goes. What cannot be is refused before anything is read."""
-        names: dict[str, str] = {}
         taken: dict[str, str] = {}
         for given in inputs:
             for path, below in _expanded(given):
-                if not _is_parquet(path):
-                    if "://" not in path and os.path.isfile(path) or path == "-":
-                        raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
-                    continue
-                if self._folder is None:
-                    self._check_schema(path)
-                    continue
-                place = self._folder.rstrip("/") + "/" + below
-                if taken.get(place, path) != path:
-                    raise ValueError(f"{taken[place]} and {path} would both be written to {place}")
-                if "://" not in path and os.path.exists(place) and os.path.samefile(place, path):
-                    raise ValueError(f"{place} is an input: choose another folder")
-                taken[place], names[path] = path, place
-        return names
+                if _is_parquet(path):
+                    self._take(path, below, taken)
+                elif "://" not in path and os.path.isfile(path) or path == "-":
+                    raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
 
-    def _check_schema(self, path: str) -> None:
+    def _take(self, path: str, below: str, taken: dict[str, str]) -> None:
+        place = self._output or self._folder.rstrip("/") + "/" + below
+        if self._folder is not None and taken.setdefault(place, path) != path:
+            raise ValueError(f"{taken[place]} and {path} would both be written to {place}")
+        if "://" not in place and os.path.exists(place) and os.path.exists(path) and os.path.samefile(place, path):
+            raise ValueError(f"{place} is an input: choose another {'folder' if self._folder else 'name'}")
+        self.inputs[path] = place
+        self._look(path)
+
+    def _look(self, path: str) -> None:
         """One output has one schema. A file that cannot be opened is named when it is read."""
         try:
             system, inside = _filesystem(path)
-            schema = _pyarrow().parquet.read_schema(system.open_input_file(inside))
+            with _pyarrow().parquet.ParquetFile(system.open_input_file(inside)) as file:
+                schema, metadata = file.schema_arrow, file.metadata
         except (OSError, ValueError):
             return
-        if self._first is None:
-            self._first, self._schema = path, schema
-        elif not schema.equals(self._schema):
-            raise ValueError(f"{path}: its schema is not that of {self._first}: {_difference(schema, self._schema)}; "
-                             "an output folder gets one file for each input")
+        self.bytes += sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
+        self._first = self._first or (path, schema)
+        if self._folder is None and not schema.equals(self._first[1]):
+            raise ValueError(f"{path}: its schema is not that of {self._first[0]}: "
+                             f"{_difference(schema, self._first[1])}; an output folder gets one file for each input")
 
-    def _open(self, path: str, schema: Any, file: Any) -> _Output:
-        if self._folder is None and self._files:
+    def _open(self, path: str, schema: Any, metadata: Any) -> _Output:
+        if self._files and self._folder is None:
             return self._files[0]
-        place = self._output if self._folder is None else self._names.get(path)
-        if place is None:
-            place = self._folder.rstrip("/") + "/" + path.rpartition("/")[2]
-        if self._folder is not None and self._files:
+        if self._files:
             self._files[-1].close()
-        self._files.append(_Output(place, schema, _writer_options(file)))
+        self._files.append(_Output(self.inputs[path], schema, _writer_options(metadata)))
         return self._files[-1]
 
     def write(self, path: str, keep: Any) -> Iterator[int]:
         """Writes the rows that stay, a step at a time."""
-        pyarrow = _pyarrow()
-        keep = pyarrow.array(keep)
+        keep = _pyarrow().array(keep)
         yield from self._write(path, None, lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
 
     def annotate(self, path: str, copies: Any, group: Any, original: Any) -> Iterator[int]:
@@ -293,38 +338,114 @@ class _Writer:
         yield from self._write(path, columns, annotated)
 
     def _write(self, path: str, added: dict[str, Any] | None, change: Any) -> Iterator[int]:
-        parquet = _pyarrow().parquet
-        system, inside = _filesystem(path)
-        with parquet.ParquetFile(system.open_input_file(inside)) as file:
-            schema, names = file.schema_arrow, file.schema_arrow.names
-            if added is not None:
-                names = [name for name in names if name not in added]
-                schema = _with_columns(schema, names, added)
-            output = self._open(path, schema, file)
-            at = 0
-            for rows in _ahead(_chunks(file, names)):
-                output.write(change(rows, at))
-                at += rows.num_rows
-                yield at
+        """Threads change and encode some rows at a time; what they made is appended in order."""
+        source = _Source(path, self.held.get(path, {}), added or {})
+        output = self._open(path, source.schema, source.metadata)
+
+        def make(rows: Any, at: int) -> Any:
+            changed = change(rows(), at)
+            return output.encode(changed) if changed.num_rows else None
+
+        for done, encoded in _in_order(self._threads, make, source.chunks()):
+            if encoded is not None:
+                output.add(encoded)
+            yield done
 
     def finish(self, ok: bool) -> None:
         """All files take their places, or none appears."""
-        if ok:
-            if self._files:
-                self._files[-1].close()
-            for file in self._files:
-                file.place()
-        else:
-            for file in self._files:
-                file.remove()
-        self._files = []
+        files, self._files = self._files, []
+        try:
+            if ok:
+                for file in files:
+                    file.close()
+        except BaseException:
+            ok = False
+            raise
+        finally:
+            if not ok:
+                for file in files:
+                    file.remove()
+        for file in files:
+            file.place()
 
 
-def _with_columns(schema: Any, names: list[str], added: dict[str, Any]) -> Any:
-    import pyarrow
+class _Source:
+    """The rows of an input, some at a time: a row group, or a part of one that is large."""
 
-    fields = [schema.field(name) for name in names] + [pyarrow.field(name, a.type) for name, a in added.items()]
-    return pyarrow.schema(fields, metadata=schema.metadata)
+    def __init__(self, path: str, held: dict[int, list[list[Any]]], added: dict[str, Any]) -> None:
+        import pyarrow
+
+        self._system, self._inside = _filesystem(path)
+        self._held = held
+        with pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
+            self.metadata, schema = file.metadata, file.schema_arrow
+        self._names = [name for name in schema.names if name not in added]
+        fields = [schema.field(name) for name in self._names]
+        fields += [pyarrow.field(name, column.type) for name, column in added.items()]
+        self.schema = pyarrow.schema(fields, metadata=schema.metadata)
+
+    def _file(self) -> Any:
+        return _pyarrow().parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=self.metadata)
+
+    def chunks(self) -> Iterator[tuple[Any, int, int]]:
+        """Calls that give rows, each with the number of its first row in the file and of the one after its last."""
+        at = 0
+        for number in range(self.metadata.num_row_groups):
+            group = self.metadata.row_group(number)
+            for rows, count in self._chunks_of(number, group):
+                yield rows, at, at + count
+                at += count
+
+    def _chunks_of(self, number: int, group: Any) -> Iterator[tuple[Any, int]]:
+        import pyarrow
+
+        for batches in self._held.pop(number, []):
+            if sum(batch.num_rows for batch in batches) == group.num_rows:  # reading may have ended at a limit
+                for some in _grouped(batches):
+                    yield (lambda some=some: pyarrow.Table.from_batches(some).select(self._names),
+                           sum(batch.num_rows for batch in some))
+                return
+        if group.total_byte_size <= _CHUNK_BYTES:
+            yield lambda: self._file().read_row_group(number, columns=self._names, use_threads=False), group.num_rows
+            return
+        rows = max(1, group.num_rows * _CHUNK_BYTES // group.total_byte_size)
+        for batch in self._file().iter_batches(batch_size=rows, row_groups=[number], columns=self._names):
+            yield lambda batch=batch: pyarrow.Table.from_batches([batch]), batch.num_rows
+
+
+def _grouped(batches: list[Any]) -> Iterator[list[Any]]:
+    """Batches that are written together: as much as a chunk."""
+    some: list[Any] = []
+    size = 0
+    for batch in batches:
+        some.append(batch)
+        size += batch.nbytes
+        if size >= _CHUNK_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _in_order(threads: int, make: Any, chunks: Iterator[tuple[Any, int, int]]) -> Iterator[tuple[int, Any]]:
+    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time."""
+    from collections import deque
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        under_way: deque[Any] = deque()
+        try:
+            for rows, at, end in chunks:
+                under_way.append((end, pool.submit(make, rows, at)))
+                if len(under_way) > threads:
+                    done, coming = under_way.popleft()
+                    yield done, coming.result()
+            while under_way:
+                done, coming = under_way.popleft()
+                yield done, coming.result()
+        finally:
+            for _, coming in under_way:
+                coming.cancel()
 
 
 def _difference(a: Any, b: Any) -> str:
@@ -336,28 +457,3 @@ def _difference(a: Any, b: Any) -> str:
             return f'its column "{name}" is {a.field(name).type}, not {b.field(name).type}'
     more = [name for name in a.names if name not in b.names]
     return f'it has a column "{more[0]}" more' if more else "the columns are in another order or may be null"
-
-
-def _chunks(file: Any, names: list[str]) -> Iterator[Any]:
-    """The rows of a file as tables: a row group each, or parts of one that is large."""
-    import pyarrow
-
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        if group.total_byte_size <= _CHUNK_BYTES:
-            yield file.read_row_group(number, columns=names, use_threads=True)
-            continue
-        rows = max(1, group.num_rows * _CHUNK_BYTES // group.total_byte_size)
-        for batch in file.iter_batches(batch_size=rows, row_groups=[number], columns=names, use_threads=True):
-            yield pyarrow.Table.from_batches([batch])
-
-
-def _ahead(items: Iterator[Any]) -> Iterator[Any]:
-    """The same items, the next of which is made by another thread meanwhile."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        coming = pool.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = pool.submit(next, items, None)
-            yield item

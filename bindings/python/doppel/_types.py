@@ -48,7 +48,8 @@ class Evidence(
     sameUrl, sameDigest: whether the canonical URL, and the normalised words, are the same.
     verified: whether `similarity` is exact rather than an estimate.
 
-    >>> Evidence(distance=2, similarity=0.99).distance
+    >>> import doppel
+    >>> doppel.Evidence(distance=2, similarity=0.99).distance
     2
     """
 
@@ -67,7 +68,8 @@ class Verdict(
     originalId: the id of the document that it is a copy of.
     evidence: Evidence.
 
-    >>> verdict = Verdict("b", True, 1.0, "content_hash", "a", Evidence(sameDigest=True))
+    >>> import doppel
+    >>> verdict = doppel.Verdict("b", True, 1.0, "content_hash", "a")
     >>> "seen" if verdict else "new"
     'seen'
     >>> verdict.json()[:36]
@@ -108,7 +110,8 @@ class Stored(
     text: with keep_text.
     similarity, distance, containment: from similar() only.
 
-    >>> Stored("a", number=1).number
+    >>> import doppel
+    >>> doppel.Stored("a", number=1).number
     1
     """
 
@@ -118,7 +121,8 @@ class Stored(
 class Match(namedtuple("Match", "owner distance fingerprint expires", defaults=(0,))):
     """A fingerprint that HammingIndex.find() found: whose it is, and in how many bits it differs.
 
-    >>> Match(owner=7, distance=2, fingerprint=0x1F).distance
+    >>> import doppel
+    >>> doppel.Match(owner=7, distance=2, fingerprint=0x1F).distance
     2
     """
 
@@ -128,7 +132,8 @@ class Match(namedtuple("Match", "owner distance fingerprint expires", defaults=(
 class Pair(namedtuple("Pair", "a b distance similarity", defaults=(None, None))):
     """Two near documents, by their ids.
 
-    >>> a, b, distance, similarity = Pair("x", "y", 1, 0.98)
+    >>> import doppel
+    >>> a, b, distance, similarity = doppel.Pair("x", "y", 1, 0.98)
     """
 
     __slots__ = ()
@@ -142,7 +147,8 @@ class Cluster(namedtuple("Cluster", "id group kept reason similarity", defaults=
     kept: whether that is this one.
     reason, similarity: why it is in the group, and its similarity to the one that is kept; None for that one.
 
-    >>> Cluster("b", "a", False, "near", 0.91).group
+    >>> import doppel
+    >>> doppel.Cluster("b", "a", False, "near", 0.91).group
     'a'
     """
 
@@ -152,7 +158,8 @@ class Cluster(namedtuple("Cluster", "id group kept reason similarity", defaults=
 class Passage(namedtuple("Passage", "a_start a_end b_start b_end words")):
     """A run of words that two texts share: where it begins and ends in each, and its length in words.
 
-    >>> Passage(0, 11, 4, 15, 2).words
+    >>> import doppel
+    >>> doppel.Passage(0, 11, 4, 15, 2).words
     2
     """
 
@@ -162,7 +169,8 @@ class Passage(namedtuple("Passage", "a_start a_end b_start b_end words")):
 class Overlap(namedtuple("Overlap", "a b containmentAB containmentBA passages")):
     """Two documents of which one contains much of the other: the share of A that is in B and of B that is in A.
 
-    >>> Overlap("x", "y", 0.5, 1.0, []).containmentBA
+    >>> import doppel
+    >>> doppel.Overlap("x", "y", 0.5, 1.0, []).containmentBA
     1.0
     """
 
@@ -187,6 +195,10 @@ class Comparison(
     edit_distance, indel_distance, edit_similarity: in characters of the normalised texts.
     same_digest, digest_a, digest_b: of the normalised words.
     passages: a list of Passage, when it was asked for.
+
+    >>> import doppel
+    >>> doppel.compare("one two three", "One, two: three!").same_digest
+    True
     """
 
     __slots__ = ()
@@ -198,15 +210,15 @@ class Table:
     Any library that takes Arrow data takes it without copying: `pyarrow.table(t)`, `polars.DataFrame(t)`,
     `duckdb.sql("from t")`, `pandas.DataFrame.from_arrow(t)`.
 
-    >>> from doppel._doppel import array
-    >>> t = Table({"a": array("int64", [0, 1]), "b": array("int64", [7, 9])})
-    >>> len(t), t[1], t["b"].to_list()
-    (2, {'a': 1, 'b': 9}, [7, 9])
-    >>> t
+    >>> import doppel
+    >>> table = doppel.sketch(["one two three", "four"], columns=["words", "fingerprint"])
+    >>> len(table), table["words"].to_list(), table[1]["words"]
+    (2, [3, 1], 1)
+    >>> table
     doppel.Table, 2 rows
-    a  b
-    0  7
-    1  9
+    words  fingerprint
+    3      ...
+    1      ...
     """
 
     __slots__ = ("_columns", "_rows")

@@ -181,10 +181,12 @@ static void memory_drop(array_memory *memory) {
     free(memory);
 }
 
-/* Marks NaN as null; false: no memory. */
-static bool nan_to_null(array_builder *builder) {
-    const double *values = builder->values;
+/* Makes NaN null, and null NaN, as NumPy has it; false: no memory. */
+static bool match_nan_and_null(array_builder *builder) {
+    double *values = builder->values;
     for (size_t i = 0; i < builder->length; i++) {
+        if (builder->valid && !builder->valid[i])
+            values[i] = NAN;
         if (!isnan(values[i]))
             continue;
         if (!builder_make_valid(builder))
@@ -197,7 +199,7 @@ static bool nan_to_null(array_builder *builder) {
 /* Takes over what a builder has, whose `length` is that of the rows. NULL: no memory. */
 static array_memory *memory_make(array_builder *builder) {
     array_memory *memory = calloc(1, sizeof *memory);
-    if (!memory || (builder->kind == VALUE_DOUBLE && !nan_to_null(builder)))
+    if (!memory || (builder->kind == VALUE_DOUBLE && !match_nan_and_null(builder)))
         goto failed;
     *memory = (array_memory){.kind = builder->kind, .width = builder->width};
     atomic_init(&memory->users, 1);
@@ -378,8 +380,7 @@ static PyObject *array_subscript(PyObject *self, PyObject *key) {
 /* Whether it has the same values as another sequence: 1, 0 or -1 (an exception). */
 static int equals(PyObject *self, PyObject *other) {
     Py_ssize_t length = array_length(self);
-    Py_ssize_t other_length = PySequence_Size(other);
-    int equal = other_length < 0 ? -1 : other_length == length;
+    int equal = PySequence_Size(other) == length;
     for (Py_ssize_t i = 0; i < length && equal > 0; i++) {
         PyObject *mine = array_item(self, i), *its = mine ? PySequence_GetItem(other, i) : NULL;
         equal = its ? PyObject_RichCompareBool(mine, its, Py_EQ) : -1;
@@ -391,8 +392,11 @@ static int equals(PyObject *self, PyObject *other) {
 
 static PyObject *array_compare(PyObject *self, PyObject *other, int operation) {
     bool is_text = PyUnicode_Check(other) || PyBytes_Check(other);
-    if ((operation != Py_EQ && operation != Py_NE) || !PySequence_Check(other) || is_text)
+    if ((operation != Py_EQ && operation != Py_NE) || is_text || !PySequence_Check(other) ||
+        PySequence_Size(other) < 0) {
+        PyErr_Clear();
         return Py_NewRef(Py_NotImplemented);
+    }
     int equal = equals(self, other);
     return equal < 0 ? NULL : PyBool_FromLong(equal == (operation == Py_EQ));
 }
@@ -809,12 +813,13 @@ static PyObject *make_array(PyObject *module, PyObject *args) {
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef array_methods[] = {
-    {"to_list", array_to_list, METH_NOARGS, "to_list()\n--\n\nThe values as a list; null is None."},
-    {"tolist", array_to_list, METH_NOARGS, "tolist()\n--\n\nThe same as to_list()."},
+    {"to_list", array_to_list, METH_NOARGS, "to_list($self, /)\n--\n\nThe values as a list; null is None."},
+    {"tolist", array_to_list, METH_NOARGS, "tolist($self, /)\n--\n\nThe same as to_list()."},
     {"to_bytes", array_to_bytes, METH_NOARGS,
-     "to_bytes()\n--\n\nValues of a fixed size, side by side, little-endian; a byte for each bool."},
-    {"index", array_index, METH_O, "index(value)\n--\n\nThe first row with this value; ValueError: there is none."},
-    {"count", array_count, METH_O, "count(value)\n--\n\nHow many rows have this value."},
+     "to_bytes($self, /)\n--\n\nValues of a fixed size, side by side, little-endian; a byte for each bool."},
+    {"index", array_index, METH_O,
+     "index($self, value, /)\n--\n\nThe first row with this value; ValueError: there is none."},
+    {"count", array_count, METH_O, "count($self, value, /)\n--\n\nHow many rows have this value."},
     {"__array__", METHOD(array_numpy), METH_VARARGS | METH_KEYWORDS, "The values as a NumPy array, copied."},
     {"__arrow_c_array__", METHOD(array_c_array), METH_VARARGS | METH_KEYWORDS, "Arrow PyCapsules of type and values."},
     {"__arrow_c_schema__", array_c_schema, METH_NOARGS, "The Arrow PyCapsule of the type."},
@@ -833,7 +838,7 @@ static const char array_doc[] =
     "Any library that takes Arrow data takes it without copying: `pyarrow.array(a)`, `polars.Series(a)`;\n"
     "`numpy.asarray(a)` copies. It does not change.\n\n"
     ">>> import doppel\n"
-    ">>> array = doppel.sketch(['one two three', 'four']  , columns=['words'])['words']\n"
+    ">>> array = doppel.sketch(['one two three', 'four'], columns=['words'])['words']\n"
     ">>> len(array), array[0], array.to_list(), array.type\n"
     "(2, 3, [3, 1], 'uint64')\n";
 
@@ -850,7 +855,7 @@ static PyType_Spec array_spec = {"doppel.Array", sizeof(array_object), 0,
 
 static PyMethodDef functions[] = {
     {"array", make_array, METH_VARARGS,
-     "array(type, values, argument='values')\n--\n\nAn Array of Python values; None is null."},
+     "array(type, values, argument='values', /)\n--\n\nAn Array of Python values; None is null."},
     {NULL, NULL, 0, NULL},
 };
 

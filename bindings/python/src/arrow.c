@@ -212,13 +212,35 @@ static int malformed(const char *argument, const char *fault) {
 
 /* ---- taking Arrow data ---- */
 
-void free_data(data_input *data) {
+/* An exception, put aside while foreign callbacks run, which may be Python code. */
+typedef struct put_aside {
+    PyObject *type, *value, *trace;
+} put_aside;
+
+static put_aside put_exception_aside(void) {
+    put_aside aside;
+    PyErr_Fetch(&aside.type, &aside.value, &aside.trace);
+    return aside;
+}
+
+static void put_exception_back(put_aside aside) {
+    PyErr_Restore(aside.type, aside.value, aside.trace);
+}
+
+/* Without the GIL, or with no exception set. */
+static void release_data(data_input *data) {
     for (size_t i = 0; i < data->batch_count; i++)
         data->batches[i].array.release(&data->batches[i].array);
     if (data->schema.release)
         data->schema.release(&data->schema);
     free(data->batches);
     *data = (data_input){0};
+}
+
+void free_data(data_input *data) {
+    put_aside aside = put_exception_aside();
+    release_data(data);
+    put_exception_back(aside);
 }
 
 static int set_schema(data_input *data, const char *argument) {
@@ -307,7 +329,9 @@ static int take_stream(PyObject *capsule, const char *argument, data_input *data
     struct ArrowArrayStream stream = *from;
     from->release = NULL;
     int result = read_stream(&stream, argument, data);
+    put_aside aside = put_exception_aside();
     stream.release(&stream);
+    put_exception_back(aside);
     return result;
 }
 
@@ -326,7 +350,9 @@ static int take_array(PyObject *pair, const char *argument, data_input *data) {
     from->release = NULL;
     if (set_schema(data, argument) == 0)
         return add_batch(data, &array, argument);
+    put_aside aside = put_exception_aside();
     array.release(&array);
+    put_exception_back(aside);
     return -1;
 }
 
@@ -360,16 +386,6 @@ static size_t find_no_utf8(const uint8_t *bytes, size_t length) {
         at += 1u + forms[form].more;
     }
     return length;
-}
-
-void *raise_type(const char *argument, Py_ssize_t row, const char *expected, PyObject *object) {
-    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
-    if (name && row >= 0)
-        PyErr_Format(PyExc_TypeError, "%s[%zd]: expected %s, not %U", argument, row, expected, name);
-    else if (name)
-        PyErr_Format(PyExc_TypeError, "%s: expected %s, not %U", argument, expected, name);
-    Py_XDECREF(name);
-    return NULL;
 }
 
 /* None, NaN, and the NA and NaT of pandas. */
@@ -647,7 +663,7 @@ static held_data *hold_again(held_data *held) {
 void drop_data(held_data *held) {
     if (!held || atomic_fetch_sub(&held->holders, 1) > 1)
         return;
-    free_data(&held->data);
+    release_data(&held->data);
     free(held);
 }
 
@@ -819,8 +835,10 @@ static void release_stream(struct ArrowArrayStream *stream) {
 
 static void free_stream_capsule(PyObject *capsule) {
     struct ArrowArrayStream *stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
+    put_aside aside = put_exception_aside();
     if (stream && stream->release)
         stream->release(stream);
+    put_exception_back(aside);
     free(stream);
 }
 
@@ -1003,13 +1021,13 @@ static PyObject *schema_of_columns(PyObject *module, PyObject *columns) {
 
 static PyMethodDef functions[] = {
     {"texts", texts, METH_VARARGS,
-     "texts(data, name='text', argument='texts')\n--\n\nThe texts of a column as a list of str, None for null."},
+     "texts(data, name='text', argument='texts', /)\n--\n\nThe texts of a column as a list of str, None for null."},
     {"rows", rows, METH_VARARGS,
-     "rows(data, wanted)\n--\n\nThe rows that are wanted (bytes, one a row), as an Arrow PyCapsule stream."},
+     "rows(data, wanted, /)\n--\n\nThe rows that are wanted (bytes, one a row), as an Arrow PyCapsule stream."},
     {"stream_of_columns", call_stream_of_columns, METH_O,
-     "stream_of_columns(columns)\n--\n\nA dict of Arrays as an Arrow PyCapsule stream."},
+     "stream_of_columns(columns, /)\n--\n\nA dict of Arrays as an Arrow PyCapsule stream."},
     {"schema_of_columns", schema_of_columns, METH_O,
-     "schema_of_columns(columns)\n--\n\nThe Arrow PyCapsule of the type of a dict of Arrays."},
+     "schema_of_columns(columns, /)\n--\n\nThe Arrow PyCapsule of the type of a dict of Arrays."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -27,8 +27,9 @@ static PyObject *make_writer(const command_state *state, const table_output *out
             Py_CLEAR(inputs);
         Py_XDECREF(path);
     }
-    PyObject *made =
-        inputs ? PyObject_CallMethod(state->object, "create", "zzO", output->output, output->folder, inputs) : NULL;
+    PyObject *made = inputs ? PyObject_CallMethod(state->object, "create", "zzOKi", output->output, output->folder,
+                                                  inputs, (unsigned long long)output->memory, output->threads)
+                            : NULL;
     Py_XDECREF(inputs);
     return made;
 }

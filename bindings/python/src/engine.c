@@ -105,18 +105,21 @@ static void leave(engine_object *self) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Looks every tenth of a second whether the call is to end, and lets it fail if the server does not answer. */
+/* Looks every tenth of a second whether the call is to end, and then lets it fail if the server does not answer: once,
+ * as the time that is still waited begins anew each time. */
 static void *watch(void *argument) {
     engine_call *c = argument;
+    bool told = false;
     pthread_mutex_lock(&c->lock);
-    while (!c->done) {
+    while (!c->done && !told) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&c->changed, &c->lock, &until);
-        if (c->call.stop && !c->done)
+        told = c->call.stop;
+        if (told && !c->done)
             doppel_engine_stop_waiting(c->engine);
     }
     pthread_mutex_unlock(&c->lock);

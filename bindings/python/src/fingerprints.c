@@ -127,19 +127,19 @@ static int add_item(fingerprints *f, PyObject *item, const char *argument, bool 
     return 0;
 }
 
-/* All were read as wide ones: leaves out the high halves if they are not, and what says which are null if none is. */
-static void narrow(fingerprints *f, bool any_wide) {
-    bool has_nulls = false;
-    f->wide = any_wide;
-    for (size_t i = 0; i < f->count; i++) {
-        has_nulls |= !f->valid[i];
-        if (!any_wide)
-            f->values[i] = f->values[2 * i];
-    }
-    if (has_nulls)
+/* Without a null nothing needs to say which are. */
+static void forget_valid(fingerprints *f) {
+    if (!f->valid || memchr(f->valid, 0, f->count))
         return;
     free(f->valid);
     f->valid = NULL;
+}
+
+/* All were read as wide ones: leaves out the high halves if they are not. */
+static void narrow(fingerprints *f, bool any_wide) {
+    f->wide = any_wide;
+    for (size_t i = 0; i < f->count && !any_wide; i++)
+        f->values[i] = f->values[2 * i];
 }
 
 static int take_iterable(PyObject *object, const char *argument, fingerprints *f) {
@@ -157,6 +157,7 @@ static int take_iterable(PyObject *object, const char *argument, fingerprints *f
     if (status < 0 || PyErr_Occurred())
         return -1;
     narrow(f, any_wide);
+    forget_valid(f);
     return 0;
 }
 
@@ -222,6 +223,7 @@ static int copy_arrow(const data_input *data, const char *argument, fingerprints
         return -1;
     for (size_t i = 0; i < data->batch_count; i++)
         copy_batch(f, &data->batches[i].array, (size_t)data->batches[i].first);
+    forget_valid(f);
     return 0;
 }
 

@@ -19,9 +19,9 @@ typedef struct index_object {
     unsigned forks; /* `fork_count` when it was made */
     long process;
     pthread_mutex_t writer;
-    pthread_mutex_t lock; /* of the two below, and of `index`; held for moments */
+    pthread_mutex_t lock; /* of what follows, and of `index`; held for moments */
     size_t users;
-    bool closed;
+    _Atomic bool opened, closed; /* ever */
 } index_object;
 
 /* How many forks lie between the first process and this one. */
@@ -41,7 +41,7 @@ static int enter(index_object *self) {
         return -1;
     }
     pthread_mutex_lock(&self->lock);
-    bool open = self->index && !self->closed;
+    bool open = self->opened && !self->closed;
     self->users += open;
     pthread_mutex_unlock(&self->lock);
     if (!open)
@@ -586,8 +586,9 @@ static int adopt(index_object *self, doppel_index *index) {
     doppel_index_stats stats;
     doppel_index_get_stats(index, &stats);
     pthread_mutex_lock(&self->lock);
-    bool open = self->index || self->closed;
+    bool open = self->opened;
     if (!open) {
+        self->opened = true;
         self->index = index;
         self->bits = stats.bits;
         self->distance = stats.distance;
@@ -682,7 +683,7 @@ static PyObject *get_distance(PyObject *object, void *unused) {
 static PyObject *get_closed(PyObject *object, void *unused) {
     (void)unused;
     index_object *self = (index_object *)object;
-    return PyBool_FromLong(self->closed || !self->index);
+    return PyBool_FromLong(self->closed || !self->opened);
 }
 
 static PyMethodDef methods[] = {{"_create", py_create, METH_VARARGS, NULL},

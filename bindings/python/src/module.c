@@ -50,6 +50,16 @@ PyObject *raise_error(doppel_status status, const doppel_error *error, const cha
     return NULL;
 }
 
+void *raise_type(const char *argument, Py_ssize_t row, const char *expected, PyObject *object) {
+    PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+    if (name && row >= 0)
+        PyErr_Format(PyExc_TypeError, "%s[%zd]: expected %s, not %U", argument, row, expected, name);
+    else if (name)
+        PyErr_Format(PyExc_TypeError, "%s: expected %s, not %U", argument, expected, name);
+    Py_XDECREF(name);
+    return NULL;
+}
+
 static PyObject *make_exception(PyObject *module, const char *name, const char *doc, PyObject *bases) {
     char full[64];
     snprintf(full, sizeof full, "doppel.%s", name);

@@ -84,16 +84,16 @@ static int cpu_count(void) {
     return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
 }
 
-/* Blocks are so small that the last ones end at about the same time, and so large that threads seldom meet. */
+/* Blocks are so small that the last ones end at about the same time, and that progress is reported while long texts are
+ * worked on; and so large that threads seldom meet. */
 void plan_blocks(row_job *job) {
-    enum { BLOCKS_A_THREAD = 256, MOST_THREADS = 1024 };
-    const uint64_t least = 16, most = job->most_block ? job->most_block : 1024;
+    enum { BLOCKS_A_THREAD = 256, LEAST_ROWS = 16, MOST_ROWS = 128, MOST_THREADS = 1024 };
     if (job->threads <= 0)
         job->threads = cpu_count();
     if (job->threads > MOST_THREADS)
         job->threads = MOST_THREADS;
     job->block = job->count / ((uint64_t)job->threads * BLOCKS_A_THREAD);
-    job->block = job->block < least ? least : job->block > most ? most : job->block;
+    job->block = job->block < LEAST_ROWS ? LEAST_ROWS : job->block > MOST_ROWS ? MOST_ROWS : job->block;
     uint64_t blocks = job->count / job->block + 1;
     if ((uint64_t)job->threads > blocks)
         job->threads = (int)blocks;
@@ -139,9 +139,11 @@ int run_rows(row_job *job) {
 const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child) {
     if (!data->is_struct)
         return &data->schema;
-    for (*child = 0; *child < data->schema.n_children; ++*child)
-        if (!strcmp(data->schema.children[*child]->name, name))
-            return data->schema.children[*child];
+    for (*child = 0; *child < data->schema.n_children; ++*child) {
+        const struct ArrowSchema *schema = data->schema.children[*child];
+        if (schema->name && !strcmp(schema->name, name))
+            return schema;
+    }
     return NULL;
 }
 

@@ -168,7 +168,7 @@ static doppel_status sketch_row(sketch_job *s, doppel_sketcher *sketcher, uint64
     return status;
 }
 
-/* One row; its set goes to `block`, if those are wanted. */
+/* One row; *sketch becomes NULL for a null that is passed over. */
 static doppel_status do_row(sketch_job *s, doppel_sketcher *sketcher, uint64_t row, size_t batch,
                             doppel_sketch **sketch) {
     doppel_slice text = get_text(&s->texts, batch, row);

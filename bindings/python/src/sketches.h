@@ -14,11 +14,10 @@
 typedef struct row_job row_job;
 struct row_job {
     uint64_t count;
-    int threads;         /* 0: one for each CPU of this process */
-    uint64_t most_block; /* rows of a block at most; 0: 1024 */
-    bool small;          /* it takes a millisecond at most: the calling thread does it alone */
-    bool keep_gil;       /* small, and so little that to get the GIL back could take longer than the work */
-    PyObject *progress;  /* called with rows, as of long_call; may be NULL */
+    int threads;        /* 0: one for each CPU of this process */
+    bool small;         /* it takes a millisecond at most: the calling thread does it alone */
+    bool keep_gil;      /* small, and so little that to get the GIL back could take longer than the work */
+    PyObject *progress; /* called with rows, as of long_call; may be NULL */
     /* A thread's own state, made and ended by the thread; may be NULL. */
     doppel_status (*begin)(row_job *job, void **state);
     /* Rows first to last - 1. What fails has said so by fail_row, or was asked to stop (DOPPEL_ERROR_INTERRUPTED). */

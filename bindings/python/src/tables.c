@@ -249,6 +249,7 @@ typedef struct open_object {
     PyObject *object;
     uint64_t *rows, *bytes;
     char *columns;
+    bool in_memory;
 } open_object;
 
 static void free_object(open_object *open) {
@@ -294,6 +295,9 @@ static bool open_with_gil(const python_tables *python, const char *path, PyObjec
     const char *text = columns ? PyUnicode_AsUTF8AndSize(columns, NULL) : NULL;
     open->columns = text ? strdup(text) : NULL;
     Py_XDECREF(columns);
+    PyObject *in_memory = open->columns ? PyObject_GetAttrString(open->object, "in_memory") : NULL;
+    open->in_memory = in_memory && PyObject_IsTrue(in_memory) == 1;
+    Py_XDECREF(in_memory);
     if (open->columns && *parts == sized)
         return true;
     if (!PyErr_Occurred())
@@ -316,6 +320,7 @@ static doppel_status python_open(const char *path, const char *const *columns, s
         table->rows = open->rows;
         table->bytes = open->bytes;
         table->columns = open->columns;
+        table->in_memory = open->in_memory;
     } else {
         status = take_exception(error);
         free_object(open);
