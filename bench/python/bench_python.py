@@ -2,7 +2,8 @@
 """Measures doppel for Python beside the C library and beside its peers, all in one run, and prints a table.
 
     bench_python.py [--documents 100000] [--runs 5] [--seconds 5] [--part sketches|dedup|engine] [--no-peers]
-                    [--build build] [--folder build/bench-python] [--module DIR] [--apart VENV] [--csv FILE | --rows FILE]
+                    [--build build] [--folder build/bench-python] [--module DIR] [--apart VENV]
+                    [--csv FILE | --rows FILE]
 
 `bench/run --part python` makes the Python it runs in (requirements.txt and doppel itself) and calls it. Figures are
 ratios of medians, taken in turn, on the documents of documents.py.
@@ -10,13 +11,13 @@ ratios of medians, taken in turn, on the documents of documents.py.
     sketches  doppel.fingerprint and doppel.signature on an Arrow column, one thread, beside doppel_sketch_batch on the
               same bytes (native.c); beside simhash, datasketch and rensa on some of the texts, each with the 5-word
               shingles that Python code makes of a text, and simhash with its own features (4 characters), too
-    dedup     Parquet to Parquet, whole processes (contestants.py), with recall and precision, beside the doppel command
-              on the same documents as JSONL
+    dedup     Parquet to Parquet, whole processes (contestants.py), with recall and precision; beside the doppel
+              command on the same documents as JSONL
     engine    Engine.add_batch of a thousand and Engine.check one at a time, in memory, beside the same calls in C
 
 Recall is the share of the planted copies with a similarity of 0.8 or more that were removed, precision the share of
 such copies among all that was removed. --csv replaces lines of bench/results.csv, --rows writes them as JSON.
-With BENCH_CLOCK=cpu in the environment time is that of the process on all CPUs, for a machine that has other work to do.
+With BENCH_CLOCK=cpu in the environment time is that of the process on all CPUs, for a machine that has other work.
 """
 import argparse
 import ctypes
@@ -52,13 +53,13 @@ PEERS = (("text-dedup", 30), ("polars-rensa", 7), ("polars-rensa-processes", Non
 
 def options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--documents", type=int, default=100000, help="of the dedup part; the others take up to 100,000")
+    parser.add_argument("--documents", type=int, default=100000, help="the other parts take up to 100,000")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=5, help="that each peer sketches")
     parser.add_argument("--part", choices=PARTS, action="append", help="these parts alone")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"), help="where libdoppel.so and doppel are")
-    parser.add_argument("--folder", default=os.path.join(ROOT, "build", "bench-python"), help="for documents and output")
+    parser.add_argument("--folder", default=os.path.join(ROOT, "build", "bench-python"), help="for files")
     parser.add_argument("--module", help="where the module doppel is, if it is not installed")
     parser.add_argument("--apart", help="the Python environment that has text-dedup")
     parser.add_argument("--csv", help="replaces the lines of this run in the file")
@@ -127,8 +128,8 @@ class Native:
             sys.exit(f"bench: {name} gave status {status}")
 
     def sketch(self, recipe, slices, fingerprints, signatures=None):
-        self.call("native_sketch", recipe.encode(), pointer(slices), ctypes.c_size_t(len(slices)), pointer(fingerprints),
-                  pointer(signatures))
+        self.call("native_sketch", recipe.encode(), pointer(slices), ctypes.c_size_t(len(slices)),
+                  pointer(fingerprints), pointer(signatures))
 
     def open(self):
         engine = ctypes.c_void_p()
@@ -201,7 +202,8 @@ def print_lists(bench, column, size, found):
     import doppel
     texts = column.to_pylist()
     taken = in_turn(bench.given.runs, python=lambda: doppel.fingerprint(texts, threads=1))["python"]
-    bench.add("    the same with lists", size / taken / 1e6, "MB/s", peer="an Arrow column", ratio=found["python"] / taken)
+    bench.add("    the same with lists", size / taken / 1e6, "MB/s", peer="an Arrow column",
+              ratio=found["python"] / taken)
 
 
 def rate(bench, work, texts):
@@ -293,7 +295,7 @@ def add_run(bench, what, command, runs, good=None, **more):
     command = command if " " in command else f"bench/python/contestants.py {command}"
     bench.add(what, statistics.median(taken for taken, _ in runs), "s", command=command,
               best=min(taken for taken, _ in runs), **more)
-    bench.add("    peak memory of a process", max(memory for _, memory in runs) / 2**20, "MiB", command=command)
+    bench.add("    peak memory", max(memory for _, memory in runs) / 2**20, "MiB", command=command)
     for name, value in zip(("of the planted copies, removed", "of the removed, planted copies"), good or ()):
         bench.add("    " + name, 100 * value, "%", command=command)
 
@@ -326,26 +328,31 @@ def remove(path):
 
 
 def run(command, environment=None):
-    """(seconds, peak bytes of memory) of a process and those it starts, whichever had the most."""
+    """(seconds, peak bytes of memory) of a process. The peak is asked for while it runs, and is that of the process
+    alone: what the system tells afterwards counts the memory of this script too, from before it became the command."""
     with tempfile.TemporaryFile() as said:
-        started = time.perf_counter()
+        started, memory, done = time.perf_counter(), 0, 0
         process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
-        _, status, usage = os.wait4(process.pid, 0)
+        while not done:
+            with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+                memory = max([memory] + [int(line.split()[1]) for line in file if line.startswith("VmHWM")])
+            time.sleep(0.005)
+            done, status, usage = os.wait4(process.pid, os.WNOHANG)
         taken = usage.ru_utime + usage.ru_stime if CPU_CLOCK else time.perf_counter() - started
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             said.seek(0)
             print(said.read().decode(errors="replace")[-2000:], file=sys.stderr)
             raise subprocess.CalledProcessError(process.returncode, command[:3])
-    return taken, usage.ru_maxrss * 1024
+    return taken, memory * 1024
 
 
 def run_contestant(bench, name, source, target):
     """(seconds, bytes) of one of contestants.py; None is the command of the C library."""
     remove(target)
     if not name:
-        return run([os.path.join(bench.given.build, "doppel"), "dedup", "--threads", "2", "--similarity", str(SIMILARITY),
-                    source, "-o", target + ".jsonl"])
+        return run([os.path.join(bench.given.build, "doppel"), "dedup", "--threads", "2", "--similarity",
+                    str(SIMILARITY), source, "-o", target + ".jsonl"])
     python = os.path.join(bench.given.apart or "", "bin", "python") if name == "text-dedup" else sys.executable
     environment = dict(os.environ, HF_HUB_OFFLINE="1")
     if bench.given.module:
@@ -399,7 +406,8 @@ def measure_engine(bench, native):
     median = {name: statistics.median(found) for name, found in taken.items()}
     bench.add(f"Engine.add_batch of {BATCH:,} dicts, up to {len(column):,} documents in memory",
               len(column) / median["python"] / 1e3, "K/s")
-    bench.add("    to C", median["c"] / median["python"], "x", peer="C", ratio=median["c"] / median["python"], budget=0.8)
+    bench.add("    to C", median["c"] / median["python"], "x", peer="C", ratio=median["c"] / median["python"],
+              budget=0.8)
     bench.add("    the same with Arrow tables, to C", median["c"] / median["arrow"], "x", peer="C",
               ratio=median["c"] / median["arrow"], budget=0.8)
     measure_checks(bench, native, column, texts)

@@ -39,7 +39,8 @@ SCHEMA = pyarrow.schema({"id": pyarrow.int64(), "url": pyarrow.string(), "text":
 def vocabulary(chance):
     """WORDS distinct words of two to ten letters, shorter ones first, and of each: followed by a space, followed by a
     line end, with a capital and a space."""
-    syllables = [a + b for a in "b c d f g h l m n p r s t v w st tr pl ch sh".split() for b in "a e i o u ea ou".split()]
+    starts, vowels = "b c d f g h l m n p r s t v w st tr pl ch sh".split(), "a e i o u ea ou".split()
+    syllables = [start + vowel for start in starts for vowel in vowels]
     ends = ["", "n", "r", "s", "t", "l", "d", "ng"]
     found = {}
     while len(found) < WORDS:

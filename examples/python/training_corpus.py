@@ -7,6 +7,7 @@ Shards in, shards out: the same columns, types and metadata, fewer rows. Memory 
 step is decontamination: no document of the corpus may be a near-copy of one in the benchmark that the model will be
 tested with. Without FOLDER it works in a temporary one.
 """
+import json
 import random
 import sys
 import tempfile
@@ -51,6 +52,12 @@ def make_corpus(folder: Path) -> int:
     return copies
 
 
+def read_list(path: Path) -> list[dict]:
+    """What dedup_files wrote for each removed document: a line of JSON."""
+    with path.open(encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 def count(folder: Path) -> int:
     return sum(pyarrow.parquet.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
 
@@ -69,7 +76,7 @@ def main(folder: Path) -> None:
     print("dedup:  ", summary)
 
     # 3. What went, and why: a look at the list before the originals are deleted.
-    removed = doppel_list(folder / "removed.jsonl")
+    removed = read_list(folder / "removed.jsonl")
     print("removed:", removed[0])
     assert count(raw) == SHARDS * ROWS == count(clean) + len(removed)
     assert len(removed) == copies == summary["removed"] == plan["removed"]
@@ -85,22 +92,16 @@ def main(folder: Path) -> None:
     benchmark = folder / "benchmark.parquet"
     chance = random.Random(5)
     questions = [edit(text, chance) for text in after["text"].to_pylist()[:20]]
-    pyarrow.parquet.write_table(pyarrow.table({"id": [f"question-{i}" for i in range(20)], "text": questions}), benchmark)
+    names = [f"question-{i}" for i in range(len(questions))]
+    pyarrow.parquet.write_table(pyarrow.table({"id": names, "text": questions}), benchmark)
     summary = doppel.dedup_files(clean, output_dir=final, removed=folder / "leaked.jsonl", against=benchmark)
     print("against:", summary)
-    leaked = doppel_list(folder / "leaked.jsonl")
-    assert {row["originalId"] for row in leaked} == {f"question-{i}" for i in range(20)}
+    leaked = read_list(folder / "leaked.jsonl")
+    assert {row["originalId"] for row in leaked} == set(names)
     assert count(final) == count(clean) - 20
 
     # 6. And once more, to be sure: in what is left there is nothing to remove.
     assert doppel.dedup_files(final, dry_run=True)["removed"] == 0
-
-
-def doppel_list(path: Path) -> list[dict]:
-    """The lines of a list that dedup_files wrote."""
-    import json
-    with path.open(encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
 
 
 if __name__ == "__main__":

@@ -275,9 +275,10 @@ static inline int stream_schema(struct ArrowArrayStream *stream, struct ArrowSch
         const char *name = row_fields[open->fields[i]];
         bool no_text = open->table->unreadable && !strcmp(open->table->unreadable, name);
         made_layout layout = layout_of(s->part, i);
-        made->column[i] = (struct ArrowSchema){.format = no_text ? "+l" : formats[layout],
-                                               .name = name,
-                                               .dictionary = layout == LAYOUT_DICTIONARY ? &made->words : NULL};
+        made->column[i] =
+            (struct ArrowSchema){.format = no_text ? "+l" : formats[layout],
+                                 .name = name,
+                                 .dictionary = layout == LAYOUT_DICTIONARY && !no_text ? &made->words : NULL};
         made->columns[i] = &made->column[i];
     }
     *out = (struct ArrowSchema){.format = "+s",

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
-from typing import Any, Callable, Iterable, Mapping, Union
 
 from . import _doppel, _inputs
 from ._types import Stored, Table, Verdict
 
-# A document: its text, or a mapping with id, url, title, text, html, ttl and the fields that the engine keeps.
-Document = Union[str, Mapping[str, Any]]
-Progress = Union[None, bool, Callable[[int, int], Any]]
+TYPE_CHECKING = False  # typing takes longer to import than doppel
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any, Union
+
+    from ._sketches import Progress
+
+    # Its text, or a mapping with id, url, title, text, html, ttl and the fields that the engine keeps.
+    Document = Union[str, Mapping[str, Any]]
+    Id = Union[str, int]
+    Path = Union[str, os.PathLike[str]]
 
 # What documents of a table are made of, beside the fields that the engine keeps.
 _COLUMNS = ("id", "url", "title", "text", "html", "ttl")
@@ -74,24 +80,24 @@ class Engine:
 
     def __init__(
         self,
-        path_or_url: Union[str, os.PathLike[str], None] = None,
+        path_or_url: Path | None = None,
         *,
-        preset: Union[str, None] = None,
-        recipe: Union[_doppel.Recipe, str, None] = None,
-        near: Union[str, None] = None,
-        similarity: Union[float, None] = None,
-        distance: Union[int, None] = None,
-        min_words: Union[int, None] = None,
-        titles: Union[bool, None] = None,
-        title_similarity: Union[float, None] = None,
-        title_veto: Union[bool, None] = None,
-        keep_text: Union[bool, None] = None,
-        content: Union[str, None] = "main",
-        fields: Union[Iterable[str], str, None] = None,
-        on_duplicate: Union[str, None] = None,
-        on_same_url: Union[str, None] = None,
+        preset: str | None = None,
+        recipe: _doppel.Recipe | str | None = None,
+        near: str | None = None,
+        similarity: float | None = None,
+        distance: int | None = None,
+        min_words: int | None = None,
+        titles: bool | None = None,
+        title_similarity: float | None = None,
+        title_veto: bool | None = None,
+        keep_text: bool | None = None,
+        content: str | None = "main",
+        fields: Iterable[str] | str | None = None,
+        on_duplicate: str | None = None,
+        on_same_url: str | None = None,
         ttl: Any = None,
-        durability: Union[str, None] = None,
+        durability: str | None = None,
         read_only: bool = False,
         must_exist: bool = False,
         threads: int = 0,
@@ -137,7 +143,7 @@ class Engine:
         """
         return self._engine.add(document)
 
-    def get(self, id: Union[str, int]) -> Union[Stored, None]:
+    def get(self, id: Id) -> Stored | None:
         """The document with this id or, if there is none, with this URL; None: it is not there.
 
         >>> engine = Engine()
@@ -147,7 +153,7 @@ class Engine:
         """
         return self._engine.get(id)
 
-    def remove(self, id: Union[str, int]) -> bool:
+    def remove(self, id: Id) -> bool:
         """Forgets a document; whether it was there.
 
         >>> Engine().remove("a")
@@ -157,10 +163,10 @@ class Engine:
 
     def similar(
         self,
-        id_or_document: Union[int, Document],
+        id_or_document: int | Document,
         limit: int = 10,
         similarity: float = 0.85,
-        distance: Union[int, None] = None,
+        distance: int | None = None,
     ) -> list[Stored]:
         """The documents most similar to one, the most similar first: to that with an id or a URL (a str), or to a document
         (a mapping). Those with more than `similarity` are given or, with a `distance`, those whose fingerprints differ
@@ -176,7 +182,7 @@ class Engine:
 
     # ---- many documents ----
 
-    def check_batch(self, documents: Any, *, progress: Progress = None) -> Union[list[Verdict], Table]:
+    def check_batch(self, documents: Any, *, progress: Progress = None) -> list[Verdict] | Table:
         """check() for many documents, on several threads: a list of Verdict for a list (or any iterable) of documents,
         and a Table, with the evidence in columns of its own, for Arrow data.
 
@@ -187,7 +193,7 @@ class Engine:
         """
         return self._batch(self._engine.check_batch, documents, progress)
 
-    def add_batch(self, documents: Any, *, progress: Progress = None) -> Union[list[Verdict], Table]:
+    def add_batch(self, documents: Any, *, progress: Progress = None) -> list[Verdict] | Table:
         """add() for many documents, sketched on several threads: verdicts are as if they had been added one after the
         other. A thousand at a time are committed together.
 
@@ -203,7 +209,7 @@ class Engine:
         """
         return self._batch(self._engine.add_batch, documents, progress)
 
-    def get_batch(self, ids: Iterable[Union[str, int]]) -> list[Union[Stored, None]]:
+    def get_batch(self, ids: Iterable[Id]) -> list[Stored | None]:
         """get() for many ids.
 
         >>> Engine().get_batch(["a", "b"])
@@ -211,7 +217,7 @@ class Engine:
         """
         return [self._engine.get(id) for id in _ids(ids)]
 
-    def remove_batch(self, ids: Iterable[Union[str, int]]) -> list[bool]:
+    def remove_batch(self, ids: Iterable[Id]) -> list[bool]:
         """remove() for many ids.
 
         >>> engine = Engine()
@@ -223,10 +229,10 @@ class Engine:
 
     def similar_batch(
         self,
-        ids_or_documents: Iterable[Union[int, Document]],
+        ids_or_documents: Iterable[int | Document],
         limit: int = 10,
         similarity: float = 0.85,
-        distance: Union[int, None] = None,
+        distance: int | None = None,
     ) -> list[list[Stored]]:
         """similar() for many ids or documents.
 
@@ -264,7 +270,7 @@ class Engine:
         return made
 
     @property
-    def path(self) -> Union[str, None]:
+    def path(self) -> str | None:
         """The folder, or the URL without its password; None: in memory.
 
         >>> Engine().path is None
@@ -306,7 +312,7 @@ class Engine:
         """
         self._engine.compact()
 
-    def backup(self, path: Union[str, os.PathLike[str]]) -> None:
+    def backup(self, path: Path) -> None:
         """Writes a whole copy of a folder, as it is at this moment, to a new folder; other calls go on meanwhile.
 
         >>> import tempfile
@@ -318,7 +324,7 @@ class Engine:
         self._engine.backup(os.fspath(path))
 
     @staticmethod
-    def verify(path_or_url: Union[str, os.PathLike[str]]) -> dict[str, Any]:
+    def verify(path_or_url: Path) -> dict[str, Any]:
         """Checks every record of an index: a dict with the numbers of `documents`, `copies` and `removed` ones that are
         right, of those that are `damaged`, the `bytes`, and `findings`, a list of sentences, which is empty when all is
         well. Raises StoreError when there is no index.
@@ -364,12 +370,15 @@ def _field_names(fields):
 
 
 def _without_password(path):
-    return re.sub(r"^(redis[+a-z]*://)[^/@]*@", r"\1", path)
+    """A URL without the user and the password, which come before the first @ of its server part."""
+    scheme, mark, rest = path.partition("://")
+    server, slash, place = rest.partition("/")
+    return scheme + mark + server.rpartition("@")[2] + slash + place if mark else path
 
 
 def _listed(values, argument):
     """The values of a list, an iterable or an Arrow column."""
-    if isinstance(values, (str, bytes, Mapping)):
+    if isinstance(values, (str, bytes)) or hasattr(values, "keys"):
         raise TypeError(f"{argument}: expected a list, not {type(values).__name__}")
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):

@@ -226,19 +226,35 @@ class _Output:
             os.makedirs(os.path.dirname(path), exist_ok=True)
         self._sink = self._system.open_output_stream(self._beside)
         self._joined: Any = Joined(self._sink)
+        self._buffers: list[Any] = []
         self._empty = True
 
-    def encode(self, table: Any) -> Any:
-        """Rows as a Parquet file of its own, of one row group; from any thread."""
+    def encode(self, table: Any) -> tuple[Any, Any]:
+        """Rows as a Parquet file of its own, of one row group; from any thread. Gives it, and the buffer it stands in,
+        which is used again: touching new memory takes as long as encoding."""
         pyarrow = _pyarrow()
-        to = pyarrow.BufferOutputStream()
-        with pyarrow.parquet.ParquetWriter(to, self._schema, **self._options) as writer:
+        room = table.nbytes + table.nbytes // 8 + (1 << 20)
+        buffer = self._buffers.pop() if self._buffers else None
+        if buffer is None or buffer.size < room:
+            buffer = pyarrow.allocate_buffer(room)
+        try:
+            to = pyarrow.FixedSizeBufferWriter(buffer)
+            self._encode_to(to, table)
+            return buffer.slice(0, to.tell()), buffer
+        except (OSError, ValueError):  # what compression cannot make smaller, it makes larger
+            to = pyarrow.BufferOutputStream()
+            self._encode_to(to, table)
+            return to.getvalue(), None
+
+    def _encode_to(self, to: Any, table: Any) -> None:
+        with _pyarrow().parquet.ParquetWriter(to, self._schema, **self._options) as writer:
             if table.num_rows:
                 writer.write_table(table, row_group_size=table.num_rows)
-        return to.getvalue()
 
-    def add(self, encoded: Any) -> None:
-        self._joined.add(encoded)
+    def add(self, encoded: tuple[Any, Any]) -> None:
+        self._joined.add(encoded[0])
+        if encoded[1] is not None:
+            self._buffers.append(encoded[1])
         self._empty = False
 
     def close(self) -> None:

@@ -463,13 +463,11 @@ int source_open(document_source *s, const document_keys *keys, PyObject *documen
         s->count = (size_t)s->data.rows;
         return source_rewind(s);
     }
-    if (PyUnicode_Check(documents) || PyBytes_Check(documents) || PyDict_Check(documents))
+    bool listed = PyObject_HasAttrString(documents, "__iter__") && !PyUnicode_Check(documents) &&
+                  !PyBytes_Check(documents) && !PyDict_Check(documents);
+    if (!listed)
         return refuse_type((value_place){"documents", -1}, NULL, "a list of documents, or Arrow data", documents);
     s->tuple = PySequence_Tuple(documents);
-    if (!s->tuple && PyErr_ExceptionMatches(PyExc_TypeError) && !PyObject_HasAttrString(documents, "__iter__")) {
-        PyErr_Clear();
-        refuse_type((value_place){"documents", -1}, NULL, "a list of documents, or Arrow data", documents);
-    }
     s->count = s->tuple ? (size_t)PyTuple_Size(s->tuple) : 0;
     return s->tuple ? 0 : -1;
 }
