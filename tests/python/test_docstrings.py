@@ -2,7 +2,10 @@
 import doctest
 import importlib.util
 import inspect
+import pathlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -38,3 +41,10 @@ def test_every_public_name_is_documented(name):
     assert inspect.getdoc(thing), f"doppel.{name} has no docstring"
     if inspect.isfunction(thing):
         assert ">>>" in thing.__doc__, f"the docstring of doppel.{name} has no example"
+
+
+def test_the_reference_is_made_of_these_docstrings():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    made = subprocess.run([sys.executable, root / "scripts" / "python-reference"], capture_output=True, text=True, check=True)
+    assert made.stdout == (root / "docs" / "PYTHON_API.md").read_text(encoding="utf-8"), (
+        "docs/PYTHON_API.md is out of date: scripts/python-reference > docs/PYTHON_API.md")

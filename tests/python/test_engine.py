@@ -30,7 +30,8 @@ def texts(count, start=0):
 
 
 def run_python(code, *arguments):
-    return subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(params=["memory", "folder"])
@@ -61,7 +62,7 @@ def test_a_verdict_is_true_when_it_is_a_duplicate():
 
 def test_url_title_and_page():
     engine = doppel.Engine()
-    page = f"<html><title>A headline that is long enough</title><nav>Home News Sport</nav><main><p>{TEXT}</p></main></html>"
+    page = f"<title>A headline that is long enough</title><nav>Home News Sport</nav><main><p>{TEXT}</p></main>"
     engine.add({"id": "p", "url": "https://www.example.com/a?utm_source=x", "html": page})
     assert engine.check({"url": "http://example.com/a", "text": OTHER}).reason == "exact_url"
     assert engine.check(TEXT).evidence.sameDigest
@@ -92,7 +93,7 @@ def test_ids_replace_and_repeat():
 def test_verdicts_are_those_of_the_command(tmp_path):
     documents = [{"id": f"d{i}", "url": f"https://example.com/{i}", "title": f"Headline of the document number {i}",
                   "text": text} for i, text in enumerate(texts(50) + [TEXT, TEXT, NEAR, OTHER] + texts(20))]
-    documents += [{"id": "u", "url": "http://www.example.com/3", "text": "short"}, {"text": OTHER + " Ünïcödé “quotes”"}]
+    documents += [{"id": "u", "url": "http://www.example.com/3", "text": "short"}, {"text": OTHER + " “Ünïcödé”"}]
     path = tmp_path / "documents.jsonl"
     path.write_text("".join(json.dumps(document) + "\n" for document in documents))
     printed = subprocess.run([os.environ["DOPPEL_COMMAND"], "add", "--index", str(tmp_path / "a"), str(path)],
@@ -111,7 +112,8 @@ def test_verdicts_are_those_of_the_command(tmp_path):
 
 def test_documents_may_be_any_mapping_or_iterable(place):
     with doppel.Engine(place) as engine:
-        documents = [TEXT, OrderedDict(text=OTHER), ChainMap({"id": "c"}, {"text": texts(1)[0]}), {"text": TEXT.encode()}]
+        chained = ChainMap({"id": "c"}, {"text": texts(1)[0]})
+        documents = [TEXT, OrderedDict(text=OTHER), chained, {"text": TEXT.encode()}]
         assert [verdict.isDuplicate for verdict in engine.add_batch(iter(documents))] == [False, False, False, True]
         assert engine.add_batch([]) == [] == engine.check_batch(())
         assert [bool(v) for v in engine.check_batch(d for d in documents)] == [True] * 4
@@ -122,7 +124,8 @@ def test_fields_are_kept_as_the_command_keeps_them():
     engine = doppel.Engine(fields=["a", "b", "c", "d", "e", "f", "g"])
     engine.add({"id": 1, "text": TEXT, "a": "straße", "b": 3, "c": 0.5, "d": True, "e": datetime.date(2026, 1, 2),
                 "f": None, "g": ["ü", 1], "unknown": object()})
-    assert engine.get(1).fields == {"a": "straße", "b": "3", "c": "0.5", "d": "true", "e": "2026-01-02", "g": '["ü", 1]'}
+    assert engine.get(1).fields == {"a": "straße", "b": "3", "c": "0.5", "d": "true", "e": "2026-01-02",
+                                    "g": '["ü", 1]'}
 
 
 WRONG = [
@@ -166,9 +169,10 @@ def test_what_the_index_refuses_leaves_the_others_alone(place):
         documents = [{"id": f"d{i}", "text": text} for i, text in enumerate(texts(1500))]
         documents[3] = {"id": "x" * 70000, "text": TEXT}
         documents[1200] = ""
-        with pytest.raises(doppel.InputError, match=r"^documents\[3\]: an id of 70000 bytes.*\(1498 of 1500 documents were "
-                                                    r"added\)$") as raised:
+        with pytest.raises(doppel.InputError) as raised:
             engine.add_batch(documents)
+        assert str(raised.value).startswith("documents[3]: an id of 70000 bytes")
+        assert str(raised.value).endswith("(1498 of 1500 documents were added)")
         verdicts = raised.value.verdicts
         assert [i for i, verdict in enumerate(verdicts) if verdict is None] == [3, 1200]
         assert engine.stats()["documents"] == 1498
@@ -288,8 +292,8 @@ def test_options_are_those_in_use_and_make_the_same_engine_again(tmp_path):
     assert doppel.Engine(tmp_path / "x", **options).options == options
 
 
-TIMES = [(3600, 3600), (0.5, 1), ("45", 45), ("45s", 45), ("90m", 5400), ("12h", 43200), ("30d", 2592000), ("2w", 1209600),
-         ("never", "never"), (datetime.timedelta(days=1), 86400)]
+TIMES = [(3600, 3600), (0.5, 1), ("45", 45), ("45s", 45), ("90m", 5400), ("12h", 43200), ("30d", 2592000),
+         ("2w", 1209600), ("never", "never"), (datetime.timedelta(days=1), 86400)]
 
 
 @pytest.mark.parametrize("ttl, seconds", TIMES)
@@ -352,15 +356,16 @@ def test_a_recipe_outlives_its_caller():
 def test_what_is_stored():
     engine = doppel.Engine(keep_text=True, on_duplicate="link")
     before = int(time.time())
-    engine.add({"id": "a", "url": "https://www.example.com/a#x", "title": "A title", "text": TEXT, "date": "2026-01-02"})
+    url = "https://www.example.com/a#x"
+    engine.add({"id": "a", "url": url, "title": "A title", "text": TEXT, "date": "2026-01-02"})
     engine.add({"id": "b", "url": "https://example.com/b", "text": TEXT})
     a, b = engine.get_batch(["a", "b"])
-    assert (a.id, a.number, a.url, a.canonicalUrl, a.title) == ("a", 1, "https://www.example.com/a#x",
-                                                                "https://example.com/a", "A title")
+    assert (a.id, a.number, a.url, a.canonicalUrl, a.title) == ("a", 1, url, "https://example.com/a", "A title")
     assert a.fields == {"date": "2026-01-02"} and a.text == TEXT and a.words == 21 and a.shingles == 17
     assert before <= a.added <= time.time() and a.expires is None and a.similarity is None
     assert a.fingerprint == doppel.fingerprint(TEXT) and a.digest == doppel.digest(TEXT)
-    assert (a.duplicates, a.duplicatesBy, a.aliases) == (1, {"url": 0, "content": 1, "title": 0}, ["https://example.com/b"])
+    assert (a.duplicates, a.duplicatesBy) == (1, {"url": 0, "content": 1, "title": 0})
+    assert a.aliases == ["https://example.com/b"]
     assert (a.canonical, a.originalId, a.reason, a.evidence) == ("a", None, None, None)
     assert (b.canonical, b.originalId, b.reason, b.evidence.sameDigest) == ("a", "a", "content_hash", True)
     assert engine.get("https://example.com/b").id == "b"
@@ -416,8 +421,8 @@ def test_a_folder_has_one_writer(tmp_path):
     with doppel.Engine(tmp_path / "seen") as engine:
         with pytest.raises(doppel.StoreError, match="this process has it open already"):
             doppel.Engine(tmp_path / "seen")
-        code = "import doppel, sys\ntry: doppel.Engine(sys.argv[1])\nexcept doppel.StoreError as e: print('refused:', e)"
-        assert run_python(code, tmp_path / "seen").stdout.startswith("refused: ")
+        ran = run_python("import doppel, sys; doppel.Engine(sys.argv[1])", tmp_path / "seen")
+        assert "StoreError" in ran.stderr and str(os.getpid()) in ran.stderr
         engine.add(TEXT)
     with doppel.Engine(tmp_path / "seen") as engine:
         assert engine.check(TEXT)

@@ -378,7 +378,8 @@ def decide(edges: Any, *, count: int | None = None, a: str = "a", b: str = "b", 
            link: str = "kept") -> Table:
     """Which documents stay, given all near pairs: a building block for engines that spread the work over machines.
 
-    edges: Arrow data (or dicts) with two columns of positions, 0 to count - 1 in the order of keeping, and the similarity.
+    edges: Arrow data (or dicts) with two columns of positions, 0 to count - 1 in the order of keeping, and their
+        similarity.
     count: of documents; default: one more than the greatest position.
 
     A document stays unless it is near an earlier one that stays; its original is the most similar of those, then the

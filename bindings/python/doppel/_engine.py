@@ -35,16 +35,16 @@ class Engine:
     (True, 'a', 'content_hash')
 
     A document is a str, which is its text, or a mapping with any of `id`, `url`, `title`, `text`, `html` (str, or bytes
-    in any charset), `ttl`, and the engine's `fields`; other keys are left alone. It has at least one of url, title, text
-    and html. A missing id is the canonical URL, else 16 hex digits of the digest.
+    in any charset), `ttl`, and the engine's `fields`; other keys are left alone. It has at least one of url, title,
+    text and html. A missing id is the canonical URL, else 16 hex digits of the digest.
 
     An Engine may be used by any number of threads at a time, and waits without the GIL. It belongs to the process that
     opened it: after a fork, open another one in the child; it cannot be pickled. It is a context manager, and closed
     when it is collected.
 
-    path_or_url: None is a new one in memory. A path is a folder, which is made if it is not there; one process at a time
-        may write to it, any number may read. `redis://HOST:PORT/DB?prefix=NAME` and the like are a memory that processes
-        share.
+    path_or_url: None is a new one in memory. A path is a folder, which is made if it is not there; one process at a
+        time may write to it, any number may read. `redis://HOST:PORT/DB?prefix=NAME` and the like are a memory that
+        processes share.
     preset: "general", "crawl" or "article"; by default general, in Redis crawl.
 
     Of the following, None means: as the preset has it, or the folder that is there. What it was made with cannot be
@@ -72,8 +72,9 @@ class Engine:
     threads: for batches and opening; 0 is one for each CPU of this process.
     count, memory: documents to expect, and bytes of memory for their fingerprints.
 
-    Raises ValueError and TypeError for invalid options, StoreError for an index that another process writes to, that was
-    made with other options or is damaged, AwayError for a server that does not answer.
+    Raises ValueError and TypeError for invalid options, StoreError for an index that another process writes to, that
+    was made with other options or is damaged, OSError for a folder that cannot be opened, AwayError for a server
+    that does not answer.
     """
 
     __slots__ = ("_engine", "_path", "__weakref__")
@@ -168,9 +169,9 @@ class Engine:
         similarity: float = 0.85,
         distance: int | None = None,
     ) -> list[Stored]:
-        """The documents most similar to one, the most similar first: to that with an id or a URL (a str), or to a document
-        (a mapping). Those with more than `similarity` are given or, with a `distance`, those whose fingerprints differ
-        in at most so many bits. Raises InputError for an id that is not there.
+        """The documents most similar to one, the most similar first: to that with an id or a URL (a str or an int), or
+        to a document (a mapping). Those with more than `similarity` are given or, with a `distance`, those whose
+        fingerprints differ in at most that many bits. Raises InputError for an id that is not there.
 
         >>> engine = Engine()
         >>> words = "to be or not to be that is the question whether it is nobler in the mind to suffer"
@@ -197,10 +198,11 @@ class Engine:
         """add() for many documents, sketched on several threads: verdicts are as if they had been added one after the
         other. A thousand at a time are committed together.
 
-        Documents are a list (or any iterable), or Arrow data with columns named as the keys of a document. All are looked
-        at before any is added, so that one of a wrong type is refused with nothing done. What the index itself refuses,
-        such as an id of over 64 KiB, leaves the others alone: they are added, and then the first one is reported by an
-        InputError, which has the verdicts on all (None: not added) as `verdicts`.
+        Documents are a list (or any iterable), or Arrow data with columns named as the keys of a document. All are
+        checked before any is added, so that one of a wrong type is refused with nothing done. What the index itself
+        refuses, such as an id of over 64 KiB, leaves the others alone: they are added, and then the first one is
+        reported by an InputError, whose `verdicts` are those on all documents (None: not added). After Ctrl-C, or when
+        `progress` raises, the thousands before are added.
 
         progress: True shows a bar (tqdm) or lines; a callable is called as progress(done, total).
 
@@ -242,7 +244,7 @@ class Engine:
         options = _similar_options(limit, similarity, distance)
         return [self._engine.similar(asked, *options) for asked in _listed(ids_or_documents, "ids_or_documents")]
 
-    def _batch(self, call, documents, progress):
+    def _batch(self, call: Any, documents: Any, progress: Progress) -> list[Verdict] | Table:
         if type(documents).__module__.partition(".")[0] in _inputs._makers:
             made = _inputs.arrow(documents, "documents", [*_COLUMNS, *self.options["fields"]])
             documents = documents if getattr(made, "is_list", False) else made
@@ -250,7 +252,7 @@ class Engine:
             made = call(documents, _inputs.reporter(progress))
         except _doppel.Error as error:
             if isinstance(getattr(error, "verdicts", None), dict):
-                error.verdicts = Table(error.verdicts)
+                error.verdicts = Table(error.verdicts)  # type: ignore[attr-defined]
             raise
         return Table(made) if isinstance(made, dict) else made
 
@@ -327,11 +329,11 @@ class Engine:
     def verify(path_or_url: Path) -> dict[str, Any]:
         """Checks every record of an index: a dict with the numbers of `documents`, `copies` and `removed` ones that are
         right, of those that are `damaged`, the `bytes`, and `findings`, a list of sentences, which is empty when all is
-        well. Raises StoreError when there is no index.
+        well. Raises OSError when there is no index.
 
         >>> Engine.verify("/there/is/none")
         Traceback (most recent call last):
-        doppel.StoreError: /there/is/none: ...
+        OSError: /there/is/none: ...
         """
         return _doppel.engine_verify(os.fspath(path_or_url))
 
@@ -348,7 +350,7 @@ class Engine:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def __reduce__(self):
+    def __reduce__(self) -> Any:
         raise TypeError("an Engine cannot be pickled or copied: open the index again where it is needed")
 
     def __repr__(self) -> str:
@@ -356,7 +358,7 @@ class Engine:
         return f"<doppel.Engine {where}{', closed' if self.closed else ''}>"
 
 
-def _field_names(fields):
+def _field_names(fields: Any) -> str | None:
     """The names of fields as the extension takes them, separated by commas."""
     if fields is None or isinstance(fields, str):
         return fields
@@ -369,20 +371,20 @@ def _field_names(fields):
     return ",".join(names)
 
 
-def _without_password(path):
+def _without_password(path: str) -> str:
     """A URL without the user and the password, which come before the first @ of its server part."""
     scheme, mark, rest = path.partition("://")
     server, slash, place = rest.partition("/")
     return scheme + mark + server.rpartition("@")[2] + slash + place if mark else path
 
 
-def _listed(values, argument):
+def _listed(values: Any, argument: str) -> list[Any]:
     """The values of a list, an iterable or an Arrow column."""
     if isinstance(values, (str, bytes)) or hasattr(values, "keys"):
         raise TypeError(f"{argument}: expected a list, not {type(values).__name__}")
     for method in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, method):
-            return getattr(values, method)()
+            return list(getattr(values, method)())
     try:
         return list(values)
     except TypeError:
@@ -391,7 +393,7 @@ def _listed(values, argument):
         raise TypeError(f"{argument}: expected a list, not {type(values).__name__}") from None
 
 
-def _ids(ids):
+def _ids(ids: Any) -> list[Id]:
     """A list of ids, all of which are looked at before any is used."""
     listed = _listed(ids, "ids")
     for number, id in enumerate(listed):
@@ -400,7 +402,7 @@ def _ids(ids):
     return listed
 
 
-def _similar_options(limit, similarity, distance):
+def _similar_options(limit: int, similarity: float, distance: int | None) -> tuple[int, float, int]:
     for name, value in (("limit", limit), ("distance", 0 if distance is None else distance)):
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise TypeError(f"{name}: expected int, not {type(value).__name__}")
