@@ -9,10 +9,10 @@ execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(int(boo
                 OUTPUT_VARIABLE free_threaded OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 
 file(GLOB python_sources CONFIGURE_DEPENDS ${python_folder}/src/*.c)
-add_library(doppel_python MODULE ${python_sources} programs/stream/absent.c)
+add_library(doppel_python MODULE EXCLUDE_FROM_ALL ${python_sources} programs/stream/absent.c)
 target_link_libraries(doppel_python PRIVATE Python::Module doppel_command)
 set(exports ${PROJECT_SOURCE_DIR}/cmake/python_exports.map)
-target_link_options(doppel_python PRIVATE -Wl,--version-script=${exports} -Wl,--gc-sections)
+target_link_options(doppel_python PRIVATE -Wl,--version-script=${exports})
 set_target_properties(doppel_python PROPERTIES PREFIX "" OUTPUT_NAME _doppel LINKER_LANGUAGE CXX LINK_DEPENDS ${exports}
                                                LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/doppel)
 if(free_threaded)

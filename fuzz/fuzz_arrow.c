@@ -211,7 +211,9 @@ static made make_struct(void) {
     switch (next_byte()) {
     case 252: m.array->n_children--; break;
     case 253: m.array->children[0] = NULL; break;
-    case 254: m.array->offset = next_number(8); break;
+    case 250: m.array->buffers = NULL; break;
+    case 251: m.array->n_buffers = 0; break;
+    case 254: m.array->offset = next_byte() % 2 ? INT64_MIN + next_byte() : INT64_MAX - next_byte(); break;
     case 255: m.array->length = INT64_MAX - next_byte(); break;
     default: break;
     }

@@ -409,7 +409,7 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
-    bool stays;      /* `text` stays where it is while the table is open (doppel_table.in_memory) */
+    bool stays;      /* `text` stays where it is after the call, too (doppel_table.in_memory) */
     bool from_table; /* a row of a table: `line` is its number, from 1 */
 } doppel_document;
 
@@ -566,12 +566,14 @@ typedef struct doppel_table {
     uint64_t parts;               /* that are read by themselves, such as row groups */
     const uint64_t *rows, *bytes; /* of each part, and about how much that is in memory; its reader's own */
     const char *columns;          /* the names of all its columns, separated by commas, for messages; NULL: not known */
-    bool in_memory;               /* what its parts give stays in memory, at one place, until the table is closed */
+    bool in_memory;               /* what its parts give stays in memory, at one place, after it was closed, too */
 } doppel_table;
 
 /* Who reads tables for doppel_input_run, such as a library for Parquet: calls from any thread, several at a time. A
  * table is opened once a run, by the thread that comes to it, and closed when all its parts were read; with in_memory
- * what it gave must stay until the caller that gave the options is done with them. */
+ * what it gave must stay until the caller that gave the options is done with them. Of the errors of open and read,
+ * DOPPEL_ERROR_MEMORY and DOPPEL_ERROR_INTERRUPTED end the run, others the table: what of it was read by then counts.
+ */
 typedef struct doppel_tables {
     size_t size; /* sizeof(doppel_tables) */
     void *user;
@@ -1185,7 +1187,7 @@ typedef struct doppel_batch_stats {
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
 
 /* The parts of a batch, for engines that spread the work over many machines. Documents are near candidates when they
- * have the same key in some band; docs/FORMAT.md section 5 defines both. */
+ * have the same key in some band; docs/FORMAT.md section 11 defines both. */
 
 /* The bands that find 999 in 1,000 pairs of a similarity; either of *bands and *rows may be given, 0 is filled in.
  * Gives the share of pairs at the very similarity that they find; 0: no such bands are possible. */

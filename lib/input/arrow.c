@@ -1,5 +1,5 @@
 /* arrow.c - tables: columns of Arrow arrays as texts (doppel_column_init, doppel_column_get), and documents of their
- * rows (dp_table_open, dp_table_next on the reading side, dp_table_read on any thread).
+ * rows (dp_table_open, dp_table_next on the reading side, dp_format_table on any thread).
  *
  * Nothing is copied: a string is given where it stands. Row r of a column is entry offset + r of its buffers, and in a
  * struct the struct's own offset counts, too; where there is a dictionary, the entry is an index into that, which has
@@ -66,7 +66,7 @@ static int64_t units_of(char letter) {
 static bool set_kind(doppel_column *column, const char *format, int *buffers) {
     for (size_t i = 0; i < TYPES; i++)
         if (!strcmp(format, types[i].format)) {
-            column->kind = types[i].kind;
+            column->kind = (int)types[i].kind;
             column->binary = types[i].binary;
             *buffers = types[i].buffers;
             return true;
@@ -82,7 +82,8 @@ static bool set_kind(doppel_column *column, const char *format, int *buffers) {
 
 /* Whether an array has what its kind needs: `rows` entries from its offset on. */
 static bool is_whole(const struct ArrowArray *array, int buffers, int64_t rows) {
-    if (array->length < rows || array->offset < 0 || array->n_buffers < buffers || (buffers && !array->buffers))
+    if (array->length < rows || array->offset < 0 || array->n_buffers < buffers ||
+        (array->n_buffers > 0 && !array->buffers))
         return false;
     for (int i = 1; i < buffers; i++)
         if (rows && !array->buffers[i] && !(buffers == 3 && i == 2))
@@ -130,7 +131,7 @@ doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema
     *column = (doppel_column){.array = array};
     if (found)
         *found = true;
-    if (rows < 0 || array->offset < 0)
+    if (rows < 0 || !is_whole(array, 0, rows))
         return malformed(error);
     if (name) {
         bool there = !strcmp(schema->format, "+s") && find_child(schema, name, &child);
@@ -280,7 +281,7 @@ struct dp_table {
     atomic_size_t users;
 };
 
-void dp_table_release(dp_table *table) {
+static void release_table(dp_table *table) {
     if (!table || atomic_fetch_sub(&table->users, 1) > 1)
         return;
     table->tables->close(&table->table, table->tables->user);
@@ -309,15 +310,14 @@ static void reader_failed(dp_unit *unit, doppel_status status, const doppel_erro
                  error->message[0] ? error->message : doppel_status_name(status));
 }
 
-dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes, dp_unit *unit) {
+bool dp_table_open(dp_table_cursor *cursor, const doppel_input_options *options, const char *path, uint64_t file_bytes,
+                   dp_unit *unit) {
     const char *names[DP_FIELDS + DP_EXTRA];
     size_t count = wanted_columns(options, names);
     doppel_error error = {0};
     dp_table *table = calloc(1, sizeof *table);
-    if (!table) {
-        dp_unit_no_memory(unit);
-        return NULL;
-    }
+    if (!table)
+        return dp_unit_no_memory(unit);
     table->tables = options->tables;
     table->table.size = sizeof table->table;
     table->file_bytes = file_bytes;
@@ -326,11 +326,12 @@ dp_table *dp_table_open(const doppel_input_options *options, const char *path, u
     if (status != DOPPEL_OK) {
         reader_failed(unit, status, &error);
         free(table);
-        return NULL;
+        return false;
     }
     for (uint64_t part = 0; part < table->table.parts; part++)
         table->rows += table->table.rows[part];
-    return table;
+    *cursor = (dp_table_cursor){.table = table};
+    return true;
 }
 
 /* ---- parts and batches ---- */
@@ -386,18 +387,14 @@ static bool next_batch(struct ArrowArrayStream *stream, dp_unit *unit) {
 
 void dp_table_batch_free(dp_table_batch *batch) {
     release_batch(batch);
-    dp_table_release(batch->table);
+    release_table(batch->table);
     *batch = (dp_table_batch){0};
 }
 
 void dp_table_cursor_free(dp_table_cursor *cursor) {
     release_stream(&cursor->stream);
-    dp_table_release(cursor->table);
+    release_table(cursor->table);
     *cursor = (dp_table_cursor){0};
-}
-
-void dp_table_cursor_begin(dp_table_cursor *cursor, dp_table *table) {
-    *cursor = (dp_table_cursor){.table = table};
 }
 
 /* The share of the file that some rows are, for progress. */
@@ -592,7 +589,8 @@ static void read_part(dp_reader *reader, dp_unit *unit, const char *file) {
     release_stream(&stream);
 }
 
-void dp_table_read(dp_reader *reader, dp_unit *unit, const char *file) {
+/* dp_format.read */
+static void read_table(dp_reader *reader, dp_unit *unit, const char *file) {
     if (dp_reader_stopped(reader, unit))
         return;
     dp_unit_counts(unit)->records = true;
@@ -603,3 +601,5 @@ void dp_table_read(dp_reader *reader, dp_unit *unit, const char *file) {
     if (unit->failure[0] && !dp_reader_stopped(reader, unit))
         bad_table(reader, unit, file, unit->failure);
 }
+
+const dp_format dp_format_table = {.name = "table", .record = "row", .read = read_table};

@@ -680,7 +680,7 @@ static void read_unit(dp_reader *reader, dp_unit *unit, record_cutter *cutter) {
         read_whole(reader, unit, file);
         unit->raw_bytes += unit->stream.raw_bytes;
     } else if (unit->kind == DP_UNIT_TABLE) {
-        dp_table_read(reader, unit, file);
+        dp_format_table.read(reader, unit, file);
     } else {
         for (size_t i = 0; i < unit->files && !dp_reader_stopped(reader, unit); i++, file += strlen(file) + 1)
             if (begin_file(unit, unit->file_number + i))
@@ -1063,11 +1063,9 @@ static bool next_table_part(unit_source *source, dp_unit *unit) {
 
 /* The open table is read part by part, of which the unit gets the first. */
 static bool open_table(unit_source *source, dp_unit *unit) {
-    dp_table *table = dp_table_open(source->options, source->name.data, source->file.size, unit);
     unit->kind = DP_UNIT_TABLE;
-    if (!table)
+    if (!dp_table_open(&source->table, source->options, source->name.data, source->file.size, unit))
         return unit->status == DOPPEL_OK;
-    dp_table_cursor_begin(&source->table, table);
     return next_table_part(source, unit);
 }
 

@@ -310,6 +310,9 @@ void dp_reader_repaired(dp_unit *unit, const dp_raw_record *at, const char *form
 
 /* ---- tables: arrow.c ---- */
 
+/* The documents of a unit of a table. No path has this format: options->tables says which are tables. */
+extern const dp_format dp_format_table;
+
 /* Where reading is in a table that is open. */
 typedef struct dp_table_cursor {
     dp_table *table; /* NULL: none is open */
@@ -319,16 +322,12 @@ typedef struct dp_table_cursor {
     struct ArrowArrayStream stream; /* of a large part */
 } dp_table_cursor;
 
-/* NULL: it cannot be opened; unit->failure says why, or unit->status, where that ends the run. */
-dp_table *dp_table_open(const doppel_input_options *options, const char *path, uint64_t file_bytes, dp_unit *unit);
-void dp_table_release(dp_table *table);
-/* Takes over the table. */
-void dp_table_cursor_begin(dp_table_cursor *cursor, dp_table *table);
+/* False: it cannot be opened; unit->failure says why, or unit->status, where that ends the run. */
+bool dp_table_open(dp_table_cursor *cursor, const doppel_input_options *options, const char *path, uint64_t file_bytes,
+                   dp_unit *unit);
 /* Gives the next part or batch to the unit, at least one a table; false: there is none left. */
 bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit);
 void dp_table_cursor_free(dp_table_cursor *cursor);
-/* The documents of a unit. */
-void dp_table_read(dp_reader *reader, dp_unit *unit, const char *file);
 void dp_table_batch_free(dp_table_batch *batch);
 
 /* ---- the text of a document that is no page ---- */

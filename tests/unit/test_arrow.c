@@ -408,6 +408,7 @@ static void arrays_without_what_their_type_needs_are_refused(void **state) {
         refuse_array(numbers[i], SLICE(-1, 1, NULL, "12345678"));
         refuse_array(numbers[i], ARRAY(-1, NULL, "12345678"));
     }
+    refuse_array("n", (struct ArrowArray){.length = 1, .n_buffers = 1});
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         refuse_array(texts[i], ARRAY(1, NULL, "1234567812345678"));
         refuse_array(texts[i], ARRAY(1, NULL, NULL, "1"));
@@ -456,6 +457,9 @@ static void structs_whose_columns_are_too_short_are_refused(void **state) {
     refuse(&schema, wrong, "b", MALFORMED);
     wrong.n_children = 2;
     wrong.children = NULL;
+    refuse(&schema, wrong, "b", MALFORMED);
+    wrong = array;
+    wrong.n_buffers = 1;
     refuse(&schema, wrong, "b", MALFORMED);
 }
 
