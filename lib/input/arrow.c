@@ -235,6 +235,17 @@ static int print_day(int64_t moment, int64_t units, char *room) {
     return hour ? (int)(hour - room) : length;
 }
 
+/* With as many digits as it takes to read the same number back. */
+static int print_float(double value, bool single, char *room) {
+    int length = 0, most = single ? 9 : 17;
+    for (int digits = most - 3; digits <= most; digits++) {
+        length = snprintf(room, DOPPEL_COLUMN_ROOM, "%.*g", digits, value);
+        if (single ? strtof(room, NULL) == (float)value : strtod(room, NULL) == value)
+            break;
+    }
+    return length;
+}
+
 static int print_value(const doppel_column *column, int64_t at, char *room) {
     enum { SECONDS_A_DAY = 24 * 60 * 60 };
     const void *buffer = column->values->buffers[1];
@@ -242,8 +253,8 @@ static int print_value(const doppel_column *column, int64_t at, char *room) {
     switch (kind) {
     case TRUTH: return snprintf(room, DOPPEL_COLUMN_ROOM, "%s", has_bit(buffer, at) ? "true" : "false");
     case UINT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%llu", (unsigned long long)NUMBER(uint64_t));
-    case FLOAT32: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.9g", (double)NUMBER(float));
-    case FLOAT64: return snprintf(room, DOPPEL_COLUMN_ROOM, "%.17g", NUMBER(double));
+    case FLOAT32: return print_float((double)NUMBER(float), true, room);
+    case FLOAT64: return print_float(NUMBER(double), false, room);
     case DAYS: return print_day(get_integer(kind, buffer, at) * SECONDS_A_DAY, 1, room);
     case MILLISECONDS: return print_day(get_integer(kind, buffer, at), 1000, room);
     case TIMESTAMP: return print_moment(NUMBER(int64_t), units_of((char)column->unit), column->zoned, room);

@@ -763,22 +763,36 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Beside tables stand files that are none of the data: names with _ or . in front (_SUCCESS, ._part.crc). */
-static void drop_beside_tables(const path_walk *walk, walk_folder *folder) {
-    bool tables = false;
-    size_t left = 0;
-    for (size_t i = 0; walk->tables && i < folder->count && !tables; i++)
-        tables =
-            folder->names[i]->d_type != DT_DIR && walk->tables->claims(folder->names[i]->d_name, walk->tables->user);
-    for (size_t i = 0; tables && i < folder->count; i++) {
-        struct dirent *entry = folder->names[i];
-        if (entry->d_name[0] == '_' || entry->d_name[0] == '.')
-            free(entry);
+/* Whether a name says that it is none of the data: _SUCCESS, ._part.crc. */
+static bool is_beside(const struct dirent *entry) {
+    return entry->d_name[0] == '_' || entry->d_name[0] == '.';
+}
+
+/* Whether a folder holds tables, or folders of them: then files whose names begin with _ or . are none of the data. */
+static bool holds_tables(const path_walk *walk, const walk_folder *folder) {
+    bool folders = false, others = false;
+    for (size_t i = 0; i < folder->count; i++) {
+        const struct dirent *entry = folder->names[i];
+        if (entry->d_type == DT_DIR)
+            folders = true;
+        else if (walk->tables->claims(entry->d_name, walk->tables->user))
+            return true;
         else
-            folder->names[left++] = entry;
+            others = others || !is_beside(entry);
     }
-    if (tables)
-        folder->count = left;
+    return folders && !others;
+}
+
+static void drop_beside_tables(const path_walk *walk, walk_folder *folder) {
+    size_t left = 0;
+    if (!walk->tables || !holds_tables(walk, folder))
+        return;
+    for (size_t i = 0; i < folder->count; i++)
+        if (is_beside(folder->names[i]))
+            free(folder->names[i]);
+        else
+            folder->names[left++] = folder->names[i];
+    folder->count = left;
 }
 
 /* Makes the folder at walk->path the top of the stack; false when it cannot be read, or (no_memory) held. */

@@ -25,6 +25,9 @@ _EVIDENCE = {"content": 1, "url": 2, "title": 4}
 _URL_RULES = ("scheme", "www", "port", "dots", "escapes", "index", "fragment", "query", "tracking", "idn", "slash")
 _LINKS = ("kept", "any")
 _CONTENTS = ("main", "all")
+_HOSTS = ("host", "domain")  # of within and across: parts of the URL
+_URL_KEEPS = ("https", "shortest-url")
+_MOST = {"distance": 1 << 31, "bands": 1 << 31, "rows": 1 << 31}  # the extension takes 32 bits of them, 64 of others
 
 
 # ---- options ----
@@ -36,25 +39,71 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> int:
     return allowed.index(value)
 
 
+def _names(name: str, value: Any) -> list[str]:
+    """A list of names, or one text with commas."""
+    if isinstance(value, str):
+        return value.split(",")
+    try:
+        names = list(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected str or a list of str, not {type(value).__name__}") from None
+    for each in names:
+        if not isinstance(each, str):
+            raise TypeError(f"{name}: expected str or a list of str, not {each!r} in it")
+    return names
+
+
 def _bits_of(name: str, value: Any, allowed: dict[str, int]) -> int:
-    """A list of names, or one text with commas, as bits."""
-    names = value.split(",") if isinstance(value, str) else list(value)
+    """Names as bits."""
+    names = _names(name, value)
     wrong = [each for each in names if each not in allowed]
     if wrong or not names:
         raise ValueError(f"{name}: expected some of {', '.join(allowed)}, not {(wrong or [value])[0]!r}")
     return sum({allowed[each] for each in names})
 
 
-def _share(name: str, value: Any) -> float:
-    if not isinstance(value, (int, float)) or not 0 < value <= 1:
+def _share(name: str, value: Any, least: float = 0) -> float:
+    try:
+        share = float(value) if not isinstance(value, (str, bytes)) else -1
+    except (TypeError, ValueError):
+        share = -1
+    if not (0 < share <= 1 or share == least == value):
         raise ValueError(f"{name}: expected a share above 0 and up to 1, not {value!r}")
-    return float(value)
+    return share
 
 
 def _count(name: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+    """A whole number, also of numpy."""
+    from operator import index
+
+    try:
+        count = index(value) if not isinstance(value, bool) else -1
+    except TypeError:
+        count = -1
+    if not 0 <= count < _MOST.get(name, 1 << 64):
         raise ValueError(f"{name}: expected a whole number, not {value!r}")
+    return count
+
+
+def _text(name: str, value: Any) -> str | None:
+    """A name, e.g. of a column."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: expected str, not {type(value).__name__}")
+    if "\0" in value or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise ValueError(f"{name}: {value!r} is no name")
     return value
+
+
+def _path(name: str, value: Any) -> str:
+    try:
+        path = os.fsdecode(value)
+    except TypeError:
+        raise TypeError(f"{name}: expected a path, not {type(value).__name__}") from None
+    if not path or "\0" in path:
+        raise ValueError(f"{name}: {path!r} is no path")
+    return path
 
 
 def _method(method: str | None, distance: Any, bands: Any, rows: Any, similarity: Any) -> str:
@@ -76,7 +125,7 @@ def _options(*, method=None, similarity=None, distance=None, bands=None, rows=No
              text="text", id="id", url="url", title="title", html="html", max_record=0) -> dict[str, Any]:
     """The options that all of these calls share, checked, as the extension takes them."""
     method = _method(method, distance, bands, rows, similarity)
-    keep = keep if isinstance(keep, str) else ",".join(keep)
+    keep = _text("keep", ",".join(_names("keep", keep)))
     rules = dict(zip(_URL_RULES, (1 << i for i in range(len(_URL_RULES)))))
     return {
         "method": _one_of("method", method, _METHODS),
@@ -87,31 +136,55 @@ def _options(*, method=None, similarity=None, distance=None, bands=None, rows=No
         "rows": _count("rows", rows or 0),
         "recipe": changed_recipe(recipe, bits),
         "min_words": _count("min_words", min_words) or 1,
-        "boilerplate": float(boilerplate),
+        "boilerplate": _share("boilerplate", boilerplate, least=0) if boilerplate != 0 else 0.0,
         "by": _bits_of("by", by, _EVIDENCE),
         "keep": None if keep == "first" else keep,
         "link_any": bool(_one_of("link", link, _LINKS)),
-        "within": within,
-        "across": across,
+        "within": _text("within", within),
+        "across": _text("across", across),
         "content": _one_of("content", content, _CONTENTS),
         "url_without": _bits_of("url_keep", url_keep, rules) if url_keep else 0,
         "limit": _count("limit", limit),
-        "tmp": None if tmp is None else os.fspath(tmp),
+        "tmp": None if tmp is None else _path("tmp", tmp),
         "memory": _count("memory", memory),
         "threads": checked_threads(threads),
         "skip_missing": bool(_one_of("missing", missing, ("error", "skip"))),
         "progress": reporter(progress, "bytes"),
-        "text_key": text, "url_key": url, "title_key": title, "html_key": html, "id_key": id,
+        "text_key": _text("text", text), "url_key": _text("url", url), "title_key": _text("title", title),
+        "html_key": _text("html", html), "id_key": _text("id", id),
         "max_record": _count("max_record", max_record),
     }
+
+
+def _rules(options: dict[str, Any]) -> list[tuple[str, str]]:
+    """The rules of keep, each with the column that it names, if any."""
+    return [(rule.partition(":")[0], rule.partition(":")[2]) for rule in (options["keep"] or "").split(",")]
 
 
 def _fields(options: dict[str, Any]) -> list[str]:
     """The columns that a call may need: those of a document, and those that keep, within and across name."""
     names = [options[key] for key in ("text_key", "html_key", "id_key", "url_key", "title_key")]
-    names += [rule.partition(":")[2] for rule in (options["keep"] or "").split(",")]
-    names += [options["within"], options["across"]]
+    names += [column for _, column in _rules(options)] + [options["within"], options["across"]]
     return [name for name in dict.fromkeys(names) if name]
+
+
+def _needed(options: dict[str, Any], known: bool) -> list[tuple[str, str, bool]]:
+    """The columns that options name: the option, the column, and whether it must be there. What has the usual name need
+    not be there, and what decides which document is kept, known documents need not have."""
+    usual = {"id": "id", "url": "url", "title": "title", "html": "html"}
+    needed = [(name, options[name + "_key"], options[name + "_key"] != usual[name]) for name in usual
+              if options[name + "_key"] and (name == "id" or options[name + "_key"] != usual[name])]
+    for name in ("within", "across"):
+        if options[name]:
+            needed.append((name, (options["url_key"] or "url") if options[name] in _HOSTS else options[name], True))
+    for name in ("url", "title"):
+        if options["by"] & _EVIDENCE[name]:
+            needed.append(("by", options[name + "_key"] or name, True))
+    for rule, column in [] if known else _rules(options):
+        column = (options["url_key"] or "url") if rule in _URL_KEEPS else column
+        if column:
+            needed.append(("keep", column, True))
+    return needed
 
 
 # ---- a batch in memory ----
@@ -127,9 +200,9 @@ class _Reading:
         wanted = _fields(options)
         take = getattr(self.batch, read)
         if against is not None:
-            take(arrow(against, "against", wanted), True, "against")
-        self.taken = arrow(data, "data", None if all_columns and not _is_pandas(data) else wanted)
-        self.is_list = take(self.taken, False, "data")
+            take(arrow(against, "against", wanted), True, "against", _needed(options, True))
+        self.taken = arrow(data, "data", None if all_columns and _is_table(data) else wanted)
+        self.is_list = take(self.taken, False, "data", _needed(options, False))
         self.id = options["id_key"]
         if self.id is not None:
             self.batch.check_ids(self.id)
@@ -141,8 +214,13 @@ class _Reading:
         return {"method": _METHODS[self.options["method"]], **figures}
 
 
-def _is_pandas(data: Any) -> bool:
-    return type(data).__module__.partition(".")[0] == "pandas"
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _is_table(data: Any) -> bool:
+    """Whether all columns of the data can be had as Arrow. Those of pandas and of Python may have any values."""
+    return _library(data) != "pandas" and not isinstance(data, (dict, list, tuple))
 
 
 def pairs(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,

@@ -370,19 +370,15 @@ class _Writer:
     def finish(self, ok: bool) -> None:
         """All files take their places, or none appears."""
         files, self._files = self._files, []
+        closed = False
         try:
             if ok:
                 for file in files:
                     file.close()
-        except BaseException:
-            ok = False
-            raise
+                closed = True
         finally:
-            if not ok:
-                for file in files:
-                    file.remove()
-        for file in files:
-            file.place()
+            for file in files:
+                file.place() if closed else file.remove()
 
 
 class _Source:

@@ -2,8 +2,11 @@
  * overlap; decide.
  *
  * doppel/_batch.py makes a Batch of its options, reads, decides or finds pairs, and makes tables of what this gives:
- * Arrays by document, or by pair. Documents are known by their positions; Batch.ids names them by the id column of the
- * caller's data, or by their rows. Rows whose text is null are no documents: `rows` leads from positions to rows. */
+ * Arrays by document, or by pair. Documents are known by their positions; make_ids names them by the id column of the
+ * caller's data, or by their rows. Rows whose text is null are no documents: `rows` leads from positions to rows.
+ *
+ * A Batch is made, used and finished by one call of Python. Its methods refuse to work while one of them runs, and
+ * after finish(). */
 #include "module.h"
 
 #include <math.h>
@@ -11,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DATA = 2, MOST_KEYS = 5 };
+enum { MOST_DATA = 2 };
+
+/* Rows between two looks at signals, where rows are looked at with the GIL held. */
+enum { SIGNALS_EVERY = 1 << 16 };
 
 /* Data in memory, and which of its rows are documents. */
 typedef struct batch_data {
@@ -35,7 +41,11 @@ typedef struct batch_object {
     PyObject *tables; /* what opens files; NULL: none */
     doppel_input_options input;
     doppel_input_counts counts;
-    doppel_error first_bad; /* of the last reading: the first record or file that was left out */
+    doppel_error
+        first_bad;    /* of the last reading: the first file that was left out; if there is none, the first record */
+    PyObject *unseen; /* a list of the keys that were asked for and that no record has */
+    doppel_writer *records; /* outputs that are open; NULL: none is */
+    doppel_writer *removed;
     bool busy;
     uint8_t *mask; /* once finished: by row of the data that is not known, whether it stays */
 } batch_object;
@@ -57,6 +67,7 @@ static double share_option(PyObject *options, const char *name) {
     return value ? PyFloat_AsDouble(value) : 0;
 }
 
+/* doppel/_batch.py has checked the range of numbers. */
 static uint64_t count_option(PyObject *options, const char *name) {
     PyObject *value = option(options, name);
     return value ? PyLong_AsUnsignedLongLong(value) : 0;
@@ -91,17 +102,40 @@ static int compare_rows(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Whether a row of the data that is being read is null, and to be passed over. */
-static bool is_skipped(const batch_object *self, uint64_t line) {
-    const batch_data *data = self->data_count ? self->data[self->data_count - 1] : NULL;
-    uint64_t row = line - 1;
-    return data && data->rows && line && !bsearch(&row, data->rows, (size_t)data->documents, sizeof row, compare_rows);
+/* The number of the data in memory that an error is about; MOST_DATA: it is about a file. */
+static size_t number_of_data(const batch_object *self, const doppel_error *what) {
+    if (self->tables || strncmp(what->file, "table:", 6) != 0)
+        return MOST_DATA;
+    size_t number = (size_t)strtoul(what->file + 6, NULL, 10);
+    return number < self->data_count ? number : MOST_DATA;
 }
 
+/* Whether it is about a row that is null, and to be passed over. */
+static bool is_skipped(const batch_object *self, const doppel_error *what) {
+    size_t number = number_of_data(self, what);
+    const batch_data *data = number < MOST_DATA ? self->data[number] : NULL;
+    uint64_t row = what->line - 1;
+    return data && data->rows && what->line &&
+           !bsearch(&row, data->rows, (size_t)data->documents, sizeof row, compare_rows);
+}
+
+/* doppel_input_options.bad */
 static void on_bad(const doppel_error *what, void *user) {
     batch_object *self = user;
-    if (what->code != DOPPEL_OK && self->first_bad.code == DOPPEL_OK && !is_skipped(self, what->line))
+    bool first = self->first_bad.code == DOPPEL_OK || (self->first_bad.line && !what->line);
+    if (what->code != DOPPEL_OK && first && !is_skipped(self, what))
         self->first_bad = *what;
+}
+
+/* doppel_input_options.unseen */
+static void on_unseen(const char *key, void *user) {
+    const batch_object *self = user;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *name = PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "replace");
+    if (!name || PyList_Append(self->unseen, name) < 0)
+        PyErr_Clear();
+    Py_XDECREF(name);
+    PyGILState_Release(gil);
 }
 
 /* ---- making one ---- */
@@ -110,7 +144,7 @@ static void set_input(batch_object *self) {
     PyObject *o = self->options;
     self->input = (doppel_input_options){.size = sizeof self->input,
                                          .threads = int_option(o, "threads"),
-                                         .max_record = (size_t)count_option(o, "max_record"),
+                                         .max_record = self->tables ? (size_t)count_option(o, "max_record") : SIZE_MAX,
                                          .strict = flag_option(o, "strict"),
                                          .id_key = text_option(o, "id_key"),
                                          .url_key = text_option(o, "url_key"),
@@ -118,6 +152,7 @@ static void set_input(batch_object *self) {
                                          .text_key = text_option(o, "text_key"),
                                          .html_key = text_option(o, "html_key"),
                                          .bad = on_bad,
+                                         .unseen = self->tables ? on_unseen : NULL,
                                          .progress = on_progress,
                                          .user = self,
                                          .stop = &self->call.stop,
@@ -189,9 +224,10 @@ static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *keyword
     if (!self)
         return NULL;
     self->options = PyDict_Copy(options);
+    self->unseen = PyList_New(0);
     self->tables = tables == Py_None ? NULL : tables;
     Py_XINCREF(self->tables);
-    if (self->options && create_batch(self) == 0)
+    if (self->options && self->unseen && create_batch(self) == 0)
         return (PyObject *)self;
     Py_DECREF(self);
     return NULL;
@@ -209,12 +245,19 @@ static void batch_dealloc(PyObject *object) {
     batch_object *self = (batch_object *)object;
     PyTypeObject *type = Py_TYPE(object);
     doppel_batch *batch = self->batch;
-    Py_BEGIN_ALLOW_THREADS doppel_batch_free(batch);
-    Py_END_ALLOW_THREADS for (size_t i = 0; i < self->data_count; i++) free_batch_data(self->data[i]);
+    doppel_writer *records = self->records, *removed = self->removed;
+    Py_BEGIN_ALLOW_THREADS;
+    doppel_batch_free(batch);
+    doppel_writer_finish(records, false, NULL);
+    doppel_writer_finish(removed, false, NULL);
+    Py_END_ALLOW_THREADS;
+    for (size_t i = 0; i < self->data_count; i++)
+        free_batch_data(self->data[i]);
     free(self->mask);
     doppel_recipe_free(self->own);
     Py_XDECREF(self->recipe);
     Py_XDECREF(self->options);
+    Py_XDECREF(self->unseen);
     Py_XDECREF(self->tables);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
@@ -223,13 +266,42 @@ static void batch_dealloc(PyObject *object) {
 
 /* ---- one long call after the other ---- */
 
+/* Whether it can be used now; false: an exception. */
+static bool is_usable(const batch_object *self) {
+    if (!self->busy && self->batch)
+        return true;
+    PyErr_SetString(PyExc_RuntimeError,
+                    self->busy ? "this batch is in use by another thread" : "this batch is finished");
+    return false;
+}
+
+/* The same, and whether it has data in memory. */
+static bool has_data(const batch_object *self) {
+    if (!is_usable(self))
+        return false;
+    if (!self->data_count)
+        PyErr_SetString(PyExc_RuntimeError, "this batch has no data");
+    return self->data_count;
+}
+
+/* Messages name the options of the command: "--max-record" becomes "max_record". */
+static void name_arguments(char *message) {
+    char *to = message;
+    for (const char *from = message; *from;) {
+        bool option = !strncmp(from, "--", 2) && from[2] >= 'a' && from[2] <= 'z';
+        from += option ? 2 : 0;
+        for (; option && ((*from >= 'a' && *from <= 'z') || *from == '-'); from++)
+            *to++ = *from == '-' ? '_' : *from;
+        if (!option)
+            *to++ = *from++;
+    }
+    *to = 0;
+}
+
 /* Runs the work without the GIL; false: an exception. */
 static bool run(batch_object *self, doppel_status (*work)(void *argument), void *argument, doppel_error *error) {
-    if (self->busy || !self->batch) {
-        PyErr_SetString(PyExc_RuntimeError,
-                        self->busy ? "this batch is in use by another thread" : "this batch is finished");
+    if (!is_usable(self))
         return false;
-    }
     self->busy = true;
     self->call.stop = 0;
     atomic_store(&self->call.done, 0);
@@ -237,8 +309,10 @@ static bool run(batch_object *self, doppel_status (*work)(void *argument), void 
     self->call.progress = option(self->options, "progress");
     doppel_status status = run_long_call(&self->call, work, argument);
     self->busy = false;
-    if (status != DOPPEL_OK)
+    if (status != DOPPEL_OK) {
+        name_arguments(error->message);
         raise_error(status, error, NULL);
+    }
     return status == DOPPEL_OK;
 }
 
@@ -259,57 +333,126 @@ static doppel_status do_read(void *argument) {
 
 static bool run_reading(reading *r) {
     r->self->first_bad = (doppel_error){0};
+    if (PyList_SetSlice(r->self->unseen, 0, PyList_Size(r->self->unseen), NULL) < 0)
+        return false;
     return run(r->self, do_read, r, &r->error);
 }
 
-/* Lists the rows whose text (and page) is not null, unless all are; -1: an exception. With `missing` the first null is
- * an error. */
-static int list_rows(batch_data *data, const char *text, const char *html, bool skip, const char *argument) {
-    size_t nulls = 0;
+/* ---- columns of data in memory ---- */
+
+/* What the columns with texts and pages are called, and the data. */
+typedef struct text_columns {
+    const char *text, *html, *argument;
+} text_columns;
+
+static const struct ArrowSchema *find_column(const data_input *data, const char *name) {
+    for (int64_t i = 0; data->is_struct && i < data->schema.n_children; i++)
+        if (data->schema.children[i]->name && !strcmp(data->schema.children[i]->name, name))
+            return data->schema.children[i];
+    return NULL;
+}
+
+/* KeyError: the column that an option names is not there. */
+static int no_column(const data_input *data, const char *option, const char *name) {
+    char names[512] = "";
+    size_t used = 0;
+    for (int64_t i = 0; data->is_struct && i < data->schema.n_children && used < sizeof names; i++) {
+        const char *each = data->schema.children[i]->name;
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", each ? each : "");
+    }
+    PyErr_Format(PyExc_KeyError, "%s: no column \"%s\"; %s%s", option, name,
+                 *names ? "the columns are " : "there are no columns", names);
+    return -1;
+}
+
+/* Checks the columns that options name, (option, name, whether it must be there) each: those that are there must be
+ * readable as text. -1: an exception. */
+static int check_needed(const batch_data *data, PyObject *needed) {
+    const char *option, *name;
+    int required;
+    for (Py_ssize_t i = 0; i < PyList_Size(needed); i++) {
+        doppel_column column;
+        doppel_error error = {0};
+        bool found;
+        if (!PyArg_ParseTuple(PyList_GetItem(needed, i), "ssp", &option, &name, &required))
+            return -1;
+        if (!find_column(data->input, name)) {
+            if (required)
+                return no_column(data->input, option, name);
+            continue;
+        }
+        for (size_t b = 0; b < data->input->batch_count; b++)
+            if (doppel_column_init(&column, &data->input->schema, &data->input->batches[b].array, name, &found,
+                                   &error) != DOPPEL_OK) {
+                PyErr_Format(PyExc_TypeError, "%s: the column \"%s\" %s%s", option, name, error.message,
+                             strcmp(option, "id") ? "" : "; id=None numbers the rows");
+                return -1;
+            }
+    }
+    return 0;
+}
+
+/* Lists the rows of one batch whose text (or page) is not null. */
+static int list_batch_rows(batch_data *data, size_t number, const text_columns *names, bool skip) {
+    const data_batch *batch = &data->input->batches[number];
     char room[DOPPEL_COLUMN_ROOM];
-    data->rows = malloc(((size_t)data->input->rows + 1) * sizeof *data->rows);
+    doppel_column texts, pages;
+    bool has_text, has_html;
+    if (data_column(data->input, number, names->text, names->argument, &has_text, &texts) < 0 ||
+        data_column(data->input, number, names->html, names->argument, &has_html, &pages) < 0)
+        return -1;
+    has_html = has_html && data->input->is_struct;
+    if (!has_text && !has_html)
+        return no_column(data->input, names->argument, names->text);
+    for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
+        bool there = (has_text && doppel_column_get(&texts, row, room).data) ||
+                     (has_html && doppel_column_get(&pages, row, room).data);
+        if (!there && !skip) {
+            PyErr_Format(PyExc_ValueError, "%s: row %llu is null; missing=\"skip\" passes over nulls", names->argument,
+                         (unsigned long long)(batch->first + row));
+            return -1;
+        }
+        if (there)
+            data->rows[data->documents++] = batch->first + row;
+        if (row % SIGNALS_EVERY == SIGNALS_EVERY - 1 && PyErr_CheckSignals() < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Lists the rows whose text (or page) is not null, unless all are; -1: an exception. Without `skip` a null is an
+ * error. */
+static int list_rows(batch_data *data, const text_columns *names, bool skip) {
+    const data_input *input = data->input;
+    if (input->is_struct && !find_column(input, names->text) && !find_column(input, names->html))
+        return no_column(input, names->argument, names->text);
+    data->rows = malloc(((size_t)input->rows + 1) * sizeof *data->rows);
     if (!data->rows) {
         PyErr_NoMemory();
         return -1;
     }
-    for (size_t i = 0; i < data->input->batch_count; i++) {
-        const data_batch *batch = &data->input->batches[i];
-        doppel_column texts, pages;
-        bool has_text, has_html;
-        if (data_column(data->input, i, text, argument, &has_text, &texts) < 0 ||
-            data_column(data->input, i, html, argument, &has_html, &pages) < 0)
+    for (size_t i = 0; i < input->batch_count; i++)
+        if (list_batch_rows(data, i, names, skip) < 0)
             return -1;
-        has_html = has_html && data->input->is_struct;
-        if (!has_text && !has_html)
-            return data_column(data->input, i, text, argument, NULL, &texts);
-        for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
-            bool there = (has_text && doppel_column_get(&texts, row, room).data) ||
-                         (has_html && doppel_column_get(&pages, row, room).data);
-            if (!there && !nulls++ && !skip) {
-                PyErr_Format(PyExc_ValueError, "%s: row %llu is null; missing=\"skip\" passes over nulls", argument,
-                             (unsigned long long)(batch->first + row));
-                return -1;
-            }
-            if (there)
-                data->rows[data->documents++] = batch->first + row;
-        }
-    }
-    if (!nulls) {
+    if (data->documents == input->rows) {
         free(data->rows);
         data->rows = NULL;
     }
     return 0;
 }
 
-/* Takes data of the caller, which is held from now on; NULL: an exception. */
-static batch_data *take_batch_data(batch_object *self, PyObject *given, bool known, const char *argument) {
-    const char *text = self->input.text_key ? self->input.text_key : "text",
-               *html = self->input.html_key ? self->input.html_key : "html";
+/* Takes data of the caller, which is held from now on; NULL: an exception. `args` are those of read_data. */
+static batch_data *take_batch_data(batch_object *self, PyObject *args, text_columns *names, int *known) {
+    PyObject *given, *needed;
     data_input taken = {0};
+    if (!PyArg_ParseTuple(args, "OpsO!", &given, known, &names->argument, &PyList_Type, &needed) || !is_usable(self))
+        return NULL;
+    names->text = self->input.text_key ? self->input.text_key : "text";
+    names->html = self->input.html_key ? self->input.html_key : "html";
     batch_data *data = calloc(1, sizeof *data);
     if (!data || self->data_count == MOST_DATA)
         return free(data), PyErr_NoMemory(), NULL;
-    if (take_data(given, argument, &taken) < 0)
+    if (take_data(given, names->argument, &taken) < 0)
         return free(data), NULL;
     data->held = hold_data(&taken);
     if (!data->held) {
@@ -317,76 +460,104 @@ static batch_data *take_batch_data(batch_object *self, PyObject *given, bool kno
         return free(data), PyErr_NoMemory(), NULL;
     }
     data->input = held_input(data->held);
-    if (list_rows(data, text, html, flag_option(self->options, "skip_missing"), argument) < 0)
+    if (list_rows(data, names, flag_option(self->options, "skip_missing")) < 0 || check_needed(data, needed) < 0)
         return free_batch_data(data), NULL;
     self->data[self->data_count] = data;
     self->inputs[self->data_count++] = data->input;
-    self->known_count += known;
+    self->known_count += *known ? 1 : 0;
     return data;
 }
 
-/* hold_data(data, known, argument): holds it, for overlap. Gives whether it is a list. */
+/* hold_data(data, known, argument, needed): holds it, for overlap. Gives whether it is a list. */
 static PyObject *batch_hold_data(PyObject *object, PyObject *args) {
-    PyObject *given;
+    text_columns names;
     int known;
-    const char *argument;
-    if (!PyArg_ParseTuple(args, "Ops", &given, &known, &argument))
-        return NULL;
-    const batch_data *data = take_batch_data((batch_object *)object, given, known, argument);
+    const batch_data *data = take_batch_data((batch_object *)object, args, &names, &known);
     return data ? PyBool_FromLong(data->input->is_list) : NULL;
 }
 
 /* Raises what was bad with data in memory: nothing of it is left out. */
-static PyObject *raise_bad(const doppel_error *bad, const char *argument) {
-    if (bad->line)
-        return PyErr_Format(doppel_module.input_error, "%s: row %llu: %s", argument,
-                            (unsigned long long)(bad->line - 1), bad->message);
-    return PyErr_Format(doppel_module.input_error, "%s: %s", argument, bad->message);
+static PyObject *raise_bad(const batch_object *self) {
+    doppel_error bad = self->first_bad;
+    const char *argument = number_of_data(self, &bad) < self->known_count ? "against" : "data";
+    name_arguments(bad.message);
+    if (bad.line)
+        return PyErr_Format(doppel_module.input_error, "%s: row %llu: %s", argument, (unsigned long long)(bad.line - 1),
+                            bad.message);
+    return PyErr_Format(doppel_module.input_error, "%s: %s", argument, bad.message);
 }
 
-/* read_data(data, known, argument): the same, and reads it. */
+/* read_data(data, known, argument, needed): the same, and reads it. `needed` are the columns that options name, as
+ * check_needed takes them. */
 static PyObject *batch_read_data(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
-    PyObject *given;
+    text_columns names;
     int known;
-    const char *argument;
     char path[32];
     const char *paths[] = {path};
-    if (!PyArg_ParseTuple(args, "Ops", &given, &known, &argument))
-        return NULL;
     snprintf(path, sizeof path, "table:%zu", self->data_count);
-    const batch_data *data = take_batch_data(self, given, known, argument);
+    const batch_data *data = take_batch_data(self, args, &names, &known);
     reading r = {.self = self, .paths = paths, .count = 1, .known = known};
     if (!data || !run_reading(&r))
         return NULL;
     if (self->first_bad.code != DOPPEL_OK)
-        return raise_bad(&self->first_bad, argument);
+        return raise_bad(self);
     return PyBool_FromLong(data->input->is_list);
 }
 
-/* read_paths(paths, known): gives the first record or file that was left out, as (file, line, message), or None. */
+/* The bytes of paths, in `held`; NULL: an exception. */
+static const char **take_paths(PyObject *given, PyObject *held) {
+    Py_ssize_t count = PyList_Size(given);
+    const char **paths = calloc((size_t)count + 1, sizeof *paths);
+    bool good = paths;
+    if (!paths)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count && good; i++) {
+        PyObject *bytes = PyUnicode_EncodeFSDefault(PyList_GetItem(given, i));
+        char *path = NULL;
+        good = bytes && PyList_Append(held, bytes) == 0 && PyBytes_AsStringAndSize(bytes, &path, NULL) == 0;
+        paths[i] = path;
+        Py_XDECREF(bytes);
+    }
+    if (!good) {
+        free(paths);
+        return NULL;
+    }
+    return paths;
+}
+
+/* What could not be read: the first file or record that was left out, as (file, line, message), or None; and the list
+ * of keys that no record has. */
+static PyObject *left_out(const batch_object *self) {
+    doppel_error bad = self->first_bad;
+    PyObject *unseen = PyList_GetSlice(self->unseen, 0, PyList_Size(self->unseen));
+    PyObject *file = unseen ? PyUnicode_DecodeFSDefault(bad.file) : NULL, *result = NULL;
+    name_arguments(bad.message);
+    PyObject *message = file ? PyUnicode_DecodeUTF8(bad.message, (Py_ssize_t)strlen(bad.message), "replace") : NULL;
+    if (message && bad.code == DOPPEL_OK)
+        result = Py_BuildValue("(OO)", Py_None, unseen);
+    else if (message)
+        result = Py_BuildValue("((OKO)O)", file, (unsigned long long)bad.line, message, unseen);
+    Py_XDECREF(unseen);
+    Py_XDECREF(file);
+    Py_XDECREF(message);
+    return result;
+}
+
+/* read_paths(paths, known): gives what left_out says. */
 static PyObject *batch_read_paths(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
     PyObject *given;
     int known;
     if (!PyArg_ParseTuple(args, "O!p", &PyList_Type, &given, &known))
         return NULL;
-    size_t count = (size_t)PyList_Size(given);
-    const char **paths = calloc(count + 1, sizeof *paths);
-    if (!paths)
-        return PyErr_NoMemory();
-    bool good = true;
-    for (size_t i = 0; i < count && good; i++)
-        good = (paths[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(given, (Py_ssize_t)i), NULL)) != NULL;
-    reading r = {.self = self, .paths = paths, .count = count, .known = known};
-    good = good && run_reading(&r);
+    PyObject *held = PyList_New(0);
+    const char **paths = held ? take_paths(given, held) : NULL;
+    reading r = {.self = self, .paths = paths, .count = (size_t)PyList_Size(given), .known = known};
+    bool good = paths && run_reading(&r);
     free(paths);
-    if (!good)
-        return NULL;
-    const doppel_error *bad = &self->first_bad;
-    if (bad->code == DOPPEL_OK)
-        Py_RETURN_NONE;
-    return Py_BuildValue("(sKs)", bad->file, (unsigned long long)bad->line, bad->message);
+    Py_XDECREF(held);
+    return good ? left_out(self) : NULL;
 }
 
 /* ---- positions and ids ---- */
@@ -528,10 +699,38 @@ static uint64_t hash_of(doppel_slice id) {
     return hash;
 }
 
-/* Looks each id of one data up in a table of those before it; -1: an exception. */
+/* Raises that a row has the id of an earlier one. */
+static int repeated(doppel_slice id, uint64_t row, uint64_t earlier) {
+    enum { SHOWN = 80 };
+    PyObject *text = PyUnicode_DecodeUTF8(id.data, (Py_ssize_t)(id.length < SHOWN ? id.length : SHOWN), "replace");
+    if (text)
+        PyErr_Format(PyExc_ValueError, "id: row %llu repeats \"%U\" of row %llu; id=None numbers the rows",
+                     (unsigned long long)row, text, (unsigned long long)earlier);
+    Py_XDECREF(text);
+    return -1;
+}
+
+/* Adds the id of a row to the table of those before it: rows, from 1, by hash; -1: an exception. */
+static int check_id(const id_reader *reader, size_t data, uint64_t row, uint64_t *table, size_t places) {
+    char room[DOPPEL_COLUMN_ROOM], other_room[DOPPEL_COLUMN_ROOM];
+    doppel_slice id = id_of_row(reader, data, row, room);
+    if (!id.data)
+        return 0;
+    size_t at = (size_t)hash_of(id) & (places - 1);
+    for (; table[at]; at = (at + 1) & (places - 1)) {
+        doppel_slice other = id_of_row(reader, data, table[at] - 1, other_room);
+        if (other.length == id.length && !memcmp(other.data, id.data, id.length))
+            return repeated(id, row, table[at] - 1);
+    }
+    table[at] = row + 1;
+    return 0;
+}
+
+/* Looks each id of one data up among those before it; -1: an exception. */
 static int check_data_ids(const id_reader *reader, size_t data) {
     const batch_data *d = reader->self->data[data];
     size_t places = 16;
+    int result = 0;
     while (places < 2 * d->input->rows + 2)
         places *= 2;
     uint64_t *table = calloc(places, sizeof *table);
@@ -539,28 +738,13 @@ static int check_data_ids(const id_reader *reader, size_t data) {
         PyErr_NoMemory();
         return -1;
     }
-    for (uint64_t row = 0; row < d->input->rows; row++) {
-        char room[DOPPEL_COLUMN_ROOM], other_room[DOPPEL_COLUMN_ROOM];
-        doppel_slice id = id_of_row(reader, data, row, room);
-        if (!id.data)
-            continue;
-        size_t at = (size_t)hash_of(id) & (places - 1);
-        for (; table[at]; at = (at + 1) & (places - 1)) {
-            doppel_slice other = id_of_row(reader, data, table[at] - 1, other_room);
-            if (other.length != id.length || memcmp(other.data, id.data, id.length) != 0)
-                continue;
-            PyErr_Format(PyExc_ValueError, "id: row %llu repeats the id of row %llu (%.100s); id=None numbers the rows",
-                         (unsigned long long)row, (unsigned long long)(table[at] - 1),
-                         id.length < 100 ? (memcpy(other_room, id.data, id.length < 40 ? id.length : 40),
-                                            other_room[id.length < 40 ? id.length : 40] = 0, other_room)
-                                         : "...");
-            free(table);
-            return -1;
-        }
-        table[at] = row + 1;
+    for (uint64_t row = 0; row < d->input->rows && result == 0; row++) {
+        result = check_id(reader, data, row, table, places);
+        if (result == 0 && row % SIGNALS_EVERY == SIGNALS_EVERY - 1)
+            result = PyErr_CheckSignals();
     }
     free(table);
-    return 0;
+    return result;
 }
 
 /* check_ids(name): refuses ids that repeat within the data, or within the known data. */
@@ -569,7 +753,7 @@ static PyObject *batch_check_ids(PyObject *object, PyObject *args) {
     const char *name;
     id_reader reader;
     int result = 0;
-    if (!PyArg_ParseTuple(args, "s", &name))
+    if (!PyArg_ParseTuple(args, "s", &name) || !is_usable(self))
         return NULL;
     if (init_id_reader(&reader, self, name) < 0)
         result = -1;
@@ -678,7 +862,7 @@ static PyObject *batch_columns(PyObject *object, PyObject *args) {
     const char *name;
     int copies;
     size_t count;
-    if (!PyArg_ParseTuple(args, "zp", &name, &copies))
+    if (!PyArg_ParseTuple(args, "zp", &name, &copies) || !is_usable(self))
         return NULL;
     uint64_t *positions = list_positions(self, copies, &count);
     decision_columns columns = {0};
@@ -712,10 +896,12 @@ static uint8_t *make_mask(const batch_object *self) {
 /* mask(): an Array of bool, by row. */
 static PyObject *batch_mask(PyObject *object, PyObject *unused) {
     const batch_object *self = (const batch_object *)object;
+    (void)unused;
+    if (!has_data(self))
+        return NULL;
     const batch_data *data = self->data[self->data_count - 1];
     array_builder mask = {0};
     uint8_t *made = make_mask(self);
-    (void)unused;
     PyObject *result = NULL;
     if (made && builder_init(&mask, VALUE_BOOL, 0, (size_t)data->input->rows)) {
         memcpy(mask.values, made, (size_t)data->input->rows);
@@ -728,19 +914,22 @@ static PyObject *batch_mask(PyObject *object, PyObject *unused) {
     return result;
 }
 
-/* finish(): frees all but the data and which rows of it stay, for kept_stream. */
+/* finish(): frees all but the data and which rows of it stay, for kept_stream. The caller's progress goes, too: it may
+ * refer to what holds this. */
 static PyObject *batch_finish(PyObject *object, PyObject *unused) {
     batch_object *self = (batch_object *)object;
     (void)unused;
-    if (self->mask)
-        Py_RETURN_NONE;
+    if (!has_data(self) || PyDict_SetItemString(self->options, "progress", Py_None) < 0)
+        return NULL;
     self->mask = make_mask(self);
     if (!self->mask)
         return PyErr_NoMemory();
     doppel_batch *batch = self->batch;
     self->batch = NULL;
-    Py_BEGIN_ALLOW_THREADS doppel_batch_free(batch);
-    Py_END_ALLOW_THREADS Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS;
+    doppel_batch_free(batch);
+    Py_END_ALLOW_THREADS;
+    Py_RETURN_NONE;
 }
 
 /* kept_stream(): the rows that stay, as a capsule of a stream that shares the caller's memory. */
@@ -849,6 +1038,8 @@ static PyObject *batch_stats(PyObject *object, PyObject *unused) {
     const batch_object *self = (const batch_object *)object;
     doppel_batch_stats s;
     (void)unused;
+    if (!is_usable(self))
+        return NULL;
     doppel_batch_get_stats(self->batch, &s);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:d,s:K}", "documents",
                          (unsigned long long)(s.documents - s.known), "bytes", (unsigned long long)self->counts.bytes,
@@ -862,51 +1053,137 @@ static PyObject *batch_stats(PyObject *object, PyObject *unused) {
                          "rows", s.rows, "expectedRecall", s.recall, "inIndex", (unsigned long long)s.in_index);
 }
 
-/* id_of(position): of a document of files. */
-static PyObject *id_of(const batch_object *self, uint64_t position) {
-    char small[256], *id = small;
-    size_t length = doppel_batch_id(self->batch, position, small, sizeof small);
-    if (length > sizeof small) {
-        if (!(id = malloc(length)))
-            return PyErr_NoMemory();
-        doppel_batch_id(self->batch, position, id, length);
+/* ---- outputs: open_outputs, write_removed, write or write_records, finish_outputs ---- */
+
+static bool open_output(batch_object *self, PyObject *path, doppel_writer **writer) {
+    PyObject *bytes = NULL;
+    doppel_error error = {0};
+    char *name;
+    if (path == Py_None)
+        return true;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return false;
+    bool good = PyBytes_AsStringAndSize(bytes, &name, NULL) == 0;
+    doppel_status status =
+        good ? doppel_writer_open(writer, name, int_option(self->options, "threads"), &error) : DOPPEL_OK;
+    if (status != DOPPEL_OK)
+        raise_error(status, &error, NULL);
+    Py_DECREF(bytes);
+    return good && status == DOPPEL_OK;
+}
+
+/* open_outputs(records, removed): opens the files that write_records and write_removed fill; None: there is none. They
+ * appear under their names with finish_outputs(True). */
+static PyObject *batch_open_outputs(PyObject *object, PyObject *args) {
+    batch_object *self = (batch_object *)object;
+    PyObject *records, *removed;
+    if (!PyArg_ParseTuple(args, "OO", &records, &removed) || !is_usable(self))
+        return NULL;
+    if (self->records || self->removed)
+        return PyErr_Format(PyExc_RuntimeError, "the outputs are open");
+    if (!open_output(self, records, &self->records) || !open_output(self, removed, &self->removed))
+        return NULL;
+    doppel_batch_set_output(self->batch, self->records);
+    Py_RETURN_NONE;
+}
+
+/* finish_outputs(ok): all of them take their places, or they are removed. */
+static PyObject *batch_finish_outputs(PyObject *object, PyObject *args) {
+    batch_object *self = (batch_object *)object;
+    int ok;
+    if (!PyArg_ParseTuple(args, "p", &ok) || !is_usable(self))
+        return NULL;
+    doppel_writer *writers[] = {self->records, self->removed};
+    doppel_error error = {0};
+    doppel_status status = DOPPEL_OK;
+    doppel_batch_set_output(self->batch, NULL);
+    self->records = self->removed = NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        doppel_status finished = doppel_writer_finish(writers[i], ok && status == DOPPEL_OK, &error);
+        status = ok && status == DOPPEL_OK ? finished : status;
     }
-    PyObject *made = PyUnicode_DecodeUTF8(id, (Py_ssize_t)length, "replace");
-    if (id != small)
-        free(id);
-    return made;
+    Py_END_ALLOW_THREADS;
+    if (status != DOPPEL_OK)
+        return raise_error(status, &error, NULL);
+    Py_RETURN_NONE;
 }
 
-/* A float, or None for NaN; an int, or None for -1. */
-static PyObject *number_or_none(double value, bool whole) {
-    if (whole ? value < 0 : isnan(value))
-        Py_RETURN_NONE;
-    return whole ? PyLong_FromLong((long)value) : PyFloat_FromDouble(value);
+/* Lines of JSON that are being written. */
+typedef struct removed_writing {
+    batch_object *self;
+    char *line, *id; /* memory for them */
+    size_t line_room, id_room;
+    doppel_error error;
+} removed_writing;
+
+static bool reserve(char **memory, size_t *room, size_t need) {
+    char *grown = need > *room ? realloc(*memory, 2 * need) : *memory;
+    if (!grown)
+        return false;
+    *room = need > *room ? 2 * need : *room;
+    *memory = grown;
+    return true;
 }
 
-/* removed(call): calls call(id, originalId, reason, similarity, distance, verified) for each document that goes. */
-static PyObject *batch_removed(PyObject *object, PyObject *call) {
-    const batch_object *self = (const batch_object *)object;
+/* Adds a member with the id of a document to the line, which has `used` bytes; 0: no memory. */
+static size_t add_id_member(removed_writing *w, size_t used, const char *name, uint64_t position) {
+    enum { NAME_ROOM = 32 };
+    size_t length = doppel_batch_id(w->self->batch, position, w->id, w->id_room);
+    if (!reserve(&w->id, &w->id_room, length + 1))
+        return 0;
+    length = doppel_batch_id(w->self->batch, position, w->id, w->id_room);
+    size_t quoted = doppel_json_string((doppel_slice){w->id, length}, NULL, 0);
+    if (!reserve(&w->line, &w->line_room, used + NAME_ROOM + quoted + 1))
+        return 0;
+    used += (size_t)snprintf(w->line + used, NAME_ROOM, "%c\"%s\":", used ? ',' : '{', name);
+    return used + doppel_json_string((doppel_slice){w->id, length}, w->line + used, quoted + 1);
+}
+
+/* One line, as the command writes it. */
+static doppel_status write_removed_line(removed_writing *w, const doppel_near *near) {
+    enum { REST_ROOM = 160 };
+    char similarity[32] = "null", distance[16] = "null";
+    size_t used = add_id_member(w, 0, "id", near->b);
+    used = used ? add_id_member(w, used, "originalId", near->a) : 0;
+    if (!used || !reserve(&w->line, &w->line_room, used + REST_ROOM))
+        return DOPPEL_ERROR_MEMORY;
+    if (!isnan(near->similarity))
+        snprintf(similarity, sizeof similarity, "%.6g", near->similarity);
+    char *comma = strchr(similarity, ','); /* the locale's decimal point may be one */
+    if (comma)
+        *comma = '.';
+    if (near->distance >= 0)
+        snprintf(distance, sizeof distance, "%d", near->distance);
+    used += (size_t)snprintf(w->line + used, REST_ROOM, ",\"reason\":\"%s\",\"similarity\":%s,\"distance\":%s%s}\n",
+                             doppel_reason_name(near->reason), similarity, distance,
+                             near->verified ? "" : ",\"verified\":false");
+    return doppel_writer_write(w->self->removed, (doppel_slice){w->line, used}, &w->error);
+}
+
+static doppel_status do_write_removed(void *argument) {
+    removed_writing *w = argument;
     doppel_batch_stats s;
-    doppel_batch_get_stats(self->batch, &s);
-    for (uint64_t d = s.known; d < s.documents; d++) {
+    doppel_status status = DOPPEL_OK;
+    doppel_batch_get_stats(w->self->batch, &s);
+    for (uint64_t d = s.known; d < s.documents && status == DOPPEL_OK; d++) {
         doppel_near near;
-        doppel_batch_get(self->batch, d, &near);
-        if (near.a == near.b)
-            continue;
-        PyObject *id = id_of(self, near.b), *original = id_of(self, near.a);
-        PyObject *done =
-            id && original
-                ? PyObject_CallFunction(call, "OOsNNO", id, original, doppel_reason_name(near.reason),
-                                        number_or_none(near.similarity, false), number_or_none(near.distance, true),
-                                        near.verified ? Py_True : Py_False)
-                : NULL;
-        Py_XDECREF(id);
-        Py_XDECREF(original);
-        if (!done)
-            return NULL;
-        Py_DECREF(done);
+        doppel_batch_get(w->self->batch, d, &near);
+        if (near.a != near.b)
+            status = w->self->call.stop ? DOPPEL_ERROR_INTERRUPTED : write_removed_line(w, &near);
     }
+    return status;
+}
+
+/* write_removed(): a line for each document that goes. */
+static PyObject *batch_write_removed(PyObject *object, PyObject *unused) {
+    removed_writing w = {.self = (batch_object *)object};
+    (void)unused;
+    bool good = !w.self->removed || run(w.self, do_write_removed, &w, &w.error);
+    free(w.line);
+    free(w.id);
+    if (!good)
+        return NULL;
     Py_RETURN_NONE;
 }
 
@@ -946,25 +1223,20 @@ static PyObject *batch_write(PyObject *object, PyObject *args) {
 
 typedef struct record_writing {
     batch_object *self;
-    const char *path;
     doppel_error error;
 } record_writing;
 
 static doppel_status do_write_records(void *argument) {
     record_writing *w = argument;
-    doppel_writer *writer = NULL;
-    doppel_status status = doppel_writer_open(&writer, w->path, 0, &w->error);
-    if (status == DOPPEL_OK)
-        status = doppel_batch_write_kept(w->self->batch, writer, &w->error);
-    doppel_status finished = doppel_writer_finish(writer, status == DOPPEL_OK, &w->error);
-    return status == DOPPEL_OK ? finished : status;
+    return doppel_batch_write_kept(w->self->batch, w->self->records, &w->error);
 }
 
-/* write_records(path): the documents that stay, as JSONL. */
-static PyObject *batch_write_records(PyObject *object, PyObject *args) {
+/* write_records(): the documents that stay, as JSONL. */
+static PyObject *batch_write_records(PyObject *object, PyObject *unused) {
     record_writing w = {.self = (batch_object *)object};
-    if (!PyArg_ParseTuple(args, "s", &w.path))
-        return NULL;
+    (void)unused;
+    if (!w.self->records)
+        return PyErr_Format(PyExc_RuntimeError, "no output is open");
     if (!run(w.self, do_write_records, &w, &w.error))
         return NULL;
     Py_RETURN_NONE;
@@ -1073,7 +1345,7 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
     PyObject *o = self->options;
     const char *name;
-    if (!PyArg_ParseTuple(args, "z", &name))
+    if (!PyArg_ParseTuple(args, "z", &name) || !has_data(self))
         return NULL;
     overlapping found = {.self = self};
     found.options = (doppel_overlap_options){.size = sizeof found.options,
@@ -1093,8 +1365,9 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
     if (!good)
         PyErr_NoMemory();
     PyObject *result = NULL;
+    self->first_bad = (doppel_error){0};
     if (good && !PyErr_Occurred() && run(self, do_overlap, &found, &found.error))
-        result = overlap_columns(&found, name);
+        result = self->first_bad.code == DOPPEL_OK ? overlap_columns(&found, name) : raise_bad(self);
     for (size_t i = 0; i < 5; i++)
         builder_free(&found.place[i]);
     free(found.positions);
@@ -1104,28 +1377,48 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
 
 /* ---- decide: edges to originals ---- */
 
+static int bad_edge(const data_batch *batch, uint64_t row, const char *name, const char *what) {
+    PyErr_Format(PyExc_ValueError, "edges: row %llu: \"%s\" is no %s", (unsigned long long)(batch->first + row), name,
+                 what);
+    return -1;
+}
+
+/* One edge; -1: an exception. Numbers are written out to `room`, texts stand elsewhere. A similarity that is not known,
+ * null or NaN, is 0. */
+static int take_edge(const data_batch *batch, const doppel_column column[3], uint64_t row, const char *const names[3],
+                     doppel_edge *edge) {
+    char room[DOPPEL_COLUMN_ROOM], *stop = room;
+    uint64_t end[2];
+    for (size_t c = 0; c < 2; c++) {
+        doppel_slice number = doppel_column_get(&column[c], row, room);
+        end[c] = number.data == room ? strtoull(room, &stop, 10) : UINT64_MAX;
+        if (stop == room || *stop || end[c] >= UINT32_MAX)
+            return bad_edge(batch, row, names[c], "position of a document");
+    }
+    doppel_slice share = doppel_column_get(&column[2], row, room);
+    float similarity = share.data == room ? strtof(room, &stop) : 0;
+    if (share.data && (share.data != room || stop == room || *stop || isinf(similarity)))
+        return bad_edge(batch, row, names[2], "similarity");
+    *edge = (doppel_edge){(uint32_t)end[0], (uint32_t)end[1], isnan(similarity) ? 0 : similarity};
+    return 0;
+}
+
+/* All edges, and the number of documents that they imply; -1: an exception. */
 static int take_edges(const data_input *data, const char *const names[3], doppel_edge *edges, uint64_t *most) {
-    char room[DOPPEL_COLUMN_ROOM];
-    for (size_t i = 0, at = 0; i < data->batch_count; i++) {
+    size_t at = 0;
+    for (size_t i = 0; i < data->batch_count; i++) {
+        const data_batch *batch = &data->batches[i];
         doppel_column column[3];
         for (size_t c = 0; c < 3; c++)
             if (data_column(data, i, names[c], "edges", NULL, &column[c]) < 0)
                 return -1;
-        for (uint64_t row = 0; row < (uint64_t)data->batches[i].array.length; row++, at++) {
-            uint64_t end[2];
-            for (size_t c = 0; c < 2; c++) {
-                doppel_slice number = doppel_column_get(&column[c], row, room);
-                char *stop = room;
-                end[c] = number.data == room ? strtoull(room, &stop, 10) : UINT64_MAX;
-                if (stop == room || *stop || end[c] >= UINT32_MAX) {
-                    PyErr_Format(PyExc_ValueError, "edges: row %llu: \"%s\" is no position of a document",
-                                 (unsigned long long)(data->batches[i].first + row), names[c]);
-                    return -1;
-                }
-                *most = end[c] >= *most ? end[c] + 1 : *most;
-            }
-            doppel_slice share = doppel_column_get(&column[2], row, room);
-            edges[at] = (doppel_edge){(uint32_t)end[0], (uint32_t)end[1], share.data == room ? strtof(room, NULL) : 0};
+        for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++, at++) {
+            if (take_edge(batch, column, row, names, &edges[at]) < 0)
+                return -1;
+            uint64_t end = edges[at].a > edges[at].b ? edges[at].a : edges[at].b;
+            *most = end >= *most ? end + 1 : *most;
+            if (at % SIGNALS_EVERY == SIGNALS_EVERY - 1 && PyErr_CheckSignals() < 0)
+                return -1;
         }
     }
     return 0;
@@ -1192,6 +1485,8 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
     int taken = d.edges ? take_edges(&data, names, d.edges, &most) : (PyErr_NoMemory(), -1);
     if (taken == 0 && count != Py_None)
         most = PyLong_AsUnsignedLongLong(count);
+    if (taken == 0 && !PyErr_Occurred() && most > UINT32_MAX)
+        PyErr_Format(PyExc_ValueError, "count: there can be %lu documents at most", (unsigned long)UINT32_MAX);
     free_data(&data);
     if (taken == 0 && !PyErr_Occurred()) {
         d.count = (uint32_t)most;
@@ -1211,8 +1506,8 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
 /* ---- the type ---- */
 
 static PyMethodDef batch_methods[] = {
-    {"read_data", batch_read_data, METH_VARARGS, "read_data(data, known, argument)"},
-    {"hold_data", batch_hold_data, METH_VARARGS, "hold_data(data, known, argument)"},
+    {"read_data", batch_read_data, METH_VARARGS, "read_data(data, known, argument, needed)"},
+    {"hold_data", batch_hold_data, METH_VARARGS, "hold_data(data, known, argument, needed)"},
     {"read_paths", batch_read_paths, METH_VARARGS, "read_paths(paths, known)"},
     {"check_ids", batch_check_ids, METH_VARARGS, "check_ids(name)"},
     {"decide", batch_decide, METH_NOARGS, "decide()"},
@@ -1222,9 +1517,11 @@ static PyMethodDef batch_methods[] = {
     {"kept_stream", batch_kept_stream, METH_NOARGS, "kept_stream()"},
     {"pairs", batch_pairs, METH_VARARGS, "pairs(id, collapse)"},
     {"stats", batch_stats, METH_NOARGS, "stats()"},
-    {"removed", batch_removed, METH_O, "removed(call)"},
+    {"open_outputs", batch_open_outputs, METH_VARARGS, "open_outputs(records, removed)"},
+    {"write_removed", batch_write_removed, METH_NOARGS, "write_removed()"},
     {"write", batch_write, METH_VARARGS, "write(writer, annotate)"},
-    {"write_records", batch_write_records, METH_VARARGS, "write_records(path)"},
+    {"write_records", batch_write_records, METH_NOARGS, "write_records()"},
+    {"finish_outputs", batch_finish_outputs, METH_VARARGS, "finish_outputs(ok)"},
     {"overlap", batch_overlap, METH_VARARGS, "overlap(id)"},
     {NULL, NULL, 0, NULL},
 };

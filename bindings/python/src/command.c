@@ -4,6 +4,7 @@
 
 #include "common/embed.h"
 
+#include <signal.h>
 #include <stdlib.h>
 
 /* What the command got, for as long as it runs. */
@@ -19,6 +20,13 @@ typedef struct command_writer {
     const volatile int *stop;
 } command_writer;
 
+/* A path, or None. */
+static PyObject *path_or_none(const char *path) {
+    if (path)
+        return PyUnicode_DecodeFSDefault(path);
+    Py_RETURN_NONE;
+}
+
 static PyObject *make_writer(const command_state *state, const table_output *output) {
     PyObject *inputs = PyList_New(0);
     for (size_t i = 0; inputs && i < output->input_count; i++) {
@@ -27,9 +35,12 @@ static PyObject *make_writer(const command_state *state, const table_output *out
             Py_CLEAR(inputs);
         Py_XDECREF(path);
     }
-    PyObject *made = inputs ? PyObject_CallMethod(state->object, "create", "zzOKi", output->output, output->folder,
-                                                  inputs, (unsigned long long)output->memory, output->threads)
+    PyObject *file = inputs ? path_or_none(output->output) : NULL, *folder = file ? path_or_none(output->folder) : NULL;
+    PyObject *made = folder ? PyObject_CallMethod(state->object, "create", "OOOKi", file, folder, inputs,
+                                                  (unsigned long long)output->memory, output->threads)
                             : NULL;
+    Py_XDECREF(file);
+    Py_XDECREF(folder);
     Py_XDECREF(inputs);
     return made;
 }
@@ -84,13 +95,27 @@ static char **take_arguments(PyObject *list, Py_ssize_t *count) {
     if (!arguments && *count >= 0)
         PyErr_NoMemory();
     for (Py_ssize_t i = 0; arguments && i < *count; i++) {
-        arguments[i] = PyBytes_AsString(PyList_GetItem(list, i));
-        if (!arguments[i]) {
+        if (PyBytes_AsStringAndSize(PyList_GetItem(list, i), &arguments[i], NULL) < 0) {
             free(arguments);
             return NULL;
         }
     }
     return arguments;
+}
+
+/* The signals that the command handles in its own way: Python gets them back. */
+static const int handled[] = {SIGINT, SIGTERM, SIGPIPE, SIGXFSZ};
+enum { HANDLED = sizeof handled / sizeof *handled };
+
+/* Runs the command, without the GIL. */
+static int run_main(int count, char **arguments) {
+    struct sigaction before[HANDLED];
+    for (size_t i = 0; i < HANDLED; i++)
+        sigaction(handled[i], NULL, &before[i]);
+    int code = doppel_main(count, arguments);
+    for (size_t i = 0; i < HANDLED; i++)
+        sigaction(handled[i], &before[i], NULL);
+    return code;
 }
 
 /* command(arguments, tables): runs the command with a list of bytes, the name of the program first; gives its exit
@@ -109,8 +134,10 @@ static PyObject *run_command(PyObject *module, PyObject *args) {
     python_tables_init(&state.read, state.object);
     const embedded_tables tables = {&state.read.tables, create_writer, write_with, finish_writer, &state};
     embed_tables(&tables);
-    Py_BEGIN_ALLOW_THREADS code = doppel_main((int)count, arguments);
-    Py_END_ALLOW_THREADS embed_tables(NULL);
+    Py_BEGIN_ALLOW_THREADS;
+    code = run_main((int)count, arguments);
+    Py_END_ALLOW_THREADS;
+    embed_tables(NULL);
     free(arguments);
     return PyLong_FromLong(code);
 }

@@ -64,8 +64,8 @@ int init_command(PyObject *module);
 typedef struct long_call {
     volatile int stop;
     _Atomic uint64_t done, total;
-    PyObject *progress;  /* called as progress(done, total); NULL or None: nobody wants to know */
-    doppel_error error;  /* for the call to fill */
+    PyObject *progress; /* called as progress(done, total); NULL or None: nobody wants to know */
+    doppel_error error; /* for the call to fill */
 } long_call;
 
 /* Runs work(argument) on a thread of its own, without the GIL, while this thread waits, serves signals (so that Ctrl-C
@@ -114,24 +114,24 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
 /* An array that is being filled. `values` has room for `length` values, which stand side by side: for booleans a byte
  * each; strings are added one after the other. */
 typedef enum value_kind {
-    VALUE_BOOL,       /* uint8_t, 0 or 1 */
-    VALUE_INT32,      /* int32_t */
-    VALUE_UINT32,     /* uint32_t */
-    VALUE_INT64,      /* int64_t */
-    VALUE_UINT64,     /* uint64_t */
-    VALUE_DOUBLE,     /* double; NaN becomes null */
-    VALUE_BINARY,     /* fixed-size binary of `width` bytes */
+    VALUE_BOOL,        /* uint8_t, 0 or 1 */
+    VALUE_INT32,       /* int32_t */
+    VALUE_UINT32,      /* uint32_t */
+    VALUE_INT64,       /* int64_t */
+    VALUE_UINT64,      /* uint64_t */
+    VALUE_DOUBLE,      /* double; NaN becomes null */
+    VALUE_BINARY,      /* fixed-size binary of `width` bytes */
     VALUE_UINT32_LIST, /* fixed-size lists of `width` uint32_t */
     VALUE_UINT64_LIST, /* lists of uint64_t of any length (large_list): add_list */
-    VALUE_STRING      /* large_utf8: add_string */
+    VALUE_STRING       /* large_utf8: add_string */
 } value_kind;
 
 typedef struct array_builder {
     value_kind kind;
     size_t width, length; /* rows there is room for */
     void *values;         /* of the caller to fill, but for strings and lists */
-    uint8_t *valid;       /* a byte a row, 1 at first: the caller sets 0 for null. NULL until there is one: make_valid */
-    int64_t *offsets;     /* of strings and lists */
+    uint8_t *valid;   /* a byte a row, 1 at first: the caller sets 0 for null. NULL until there is one: make_valid */
+    int64_t *offsets; /* of strings and lists */
     size_t added, value_room;
 } array_builder;
 
@@ -145,8 +145,8 @@ void builder_free(array_builder *builder);
 /* Makes an Array of it (or, with `as_list`, a list), and frees it; NULL: an exception. */
 PyObject *builder_finish(array_builder *builder, bool as_list);
 
-/* Adds an item of a list to an array of strings: str, bytes of UTF-8, or None, NaN and pandas.NA, which are null. -1: an
- * exception, which names `argument` and the row. */
+/* Adds an item of a list to an array of strings: str, bytes of UTF-8, or None, NaN and pandas.NA, which are null. -1:
+ * an exception, which names `argument` and the row. */
 int builder_add_item(array_builder *builder, PyObject *item, const char *argument, Py_ssize_t row);
 
 /* An Array as Arrow structures, which share its memory and outlive it; false: no memory. */

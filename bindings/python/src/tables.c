@@ -15,13 +15,15 @@
 /* Rows of a part at most: some megabytes, so that threads share the work, and locks cost nothing. */
 enum { PART_ROWS = 1024 };
 
-/* A table that is open: its parts are slices of its batches. */
+/* A table that is open: its parts are slices of its batches. Its schema is that of the data, but that columns which
+ * cannot be read as text have no names: nobody asks for them, or it would have been refused (batch.c). */
 typedef struct open_data {
     const data_input *data;
     const char *name; /* of its column, if it has only one */
     uint64_t *rows, *bytes;
     size_t *batch; /* by part */
     uint64_t *from;
+    struct ArrowSchema schema, *columns, **pointers;
 } open_data;
 
 static void free_open(open_data *open) {
@@ -29,6 +31,8 @@ static void free_open(open_data *open) {
     free(open->bytes);
     free(open->batch);
     free(open->from);
+    free(open->columns);
+    free(open->pointers);
     free(open);
 }
 
@@ -63,6 +67,50 @@ static doppel_status no_memory(doppel_error *error) {
     return DOPPEL_ERROR_MEMORY;
 }
 
+/* Whether a column can be read as text. */
+static bool is_readable(const data_input *data, const char *name) {
+    doppel_column column;
+    bool found;
+    return !data->batch_count ||
+           doppel_column_init(&column, &data->schema, &data->batches[0].array, name, &found, NULL) == DOPPEL_OK;
+}
+
+/* Makes the schema. False: no memory. */
+static bool make_schema(open_data *open) {
+    const struct ArrowSchema *from = &open->data->schema;
+    size_t columns = open->data->is_struct ? (size_t)from->n_children : 1;
+    open->columns = calloc(columns + 1, sizeof *open->columns);
+    open->pointers = calloc(columns + 1, sizeof(struct ArrowSchema *));
+    if (!open->columns || !open->pointers)
+        return false;
+    for (size_t i = 0; i < columns; i++) {
+        struct ArrowSchema *column = &open->columns[i];
+        *column = open->data->is_struct ? *from->children[i] : *from;
+        if (!open->data->is_struct)
+            column->name = open->name;
+        else if (column->name && !is_readable(open->data, column->name))
+            column->name = NULL;
+        open->pointers[i] = column;
+    }
+    open->schema = (struct ArrowSchema){.format = "+s", .n_children = (int64_t)columns, .children = open->pointers};
+    return true;
+}
+
+/* Whether texts are strings, which stay where they are; numbers are written out. */
+static bool has_strings(const open_data *open) {
+    static const char *const formats[] = {"u", "U", "vu", "z", "Z", "vz"};
+    for (int64_t i = 0; i < open->schema.n_children; i++) {
+        const struct ArrowSchema *column = open->schema.children[i];
+        const char *format = column->dictionary ? column->dictionary->format : column->format;
+        bool is_string = false;
+        for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
+            is_string = is_string || !strcmp(format, formats[f]);
+        if (column->name && !strcmp(column->name, open->name))
+            return is_string;
+    }
+    return true;
+}
+
 static doppel_status open_data_table(const char *path, const char *const *columns, size_t column_count,
                                      doppel_table *table, void *user, doppel_error *error) {
     const memory_tables *memory = user;
@@ -78,7 +126,7 @@ static doppel_status open_data_table(const char *path, const char *const *column
     open->bytes = calloc(parts + 1, sizeof *open->bytes);
     open->batch = calloc(parts + 1, sizeof *open->batch);
     open->from = calloc(parts + 1, sizeof *open->from);
-    if (!open->rows || !open->bytes || !open->batch || !open->from) {
+    if (!open->rows || !open->bytes || !open->batch || !open->from || !make_schema(open)) {
         free_open(open);
         return no_memory(error);
     }
@@ -87,7 +135,7 @@ static doppel_status open_data_table(const char *path, const char *const *column
     table->parts = parts;
     table->rows = open->rows;
     table->bytes = open->bytes;
-    table->in_memory = true;
+    table->in_memory = has_strings(open);
     return DOPPEL_OK;
 }
 
@@ -102,7 +150,6 @@ typedef struct part_stream {
     const open_data *open;
     size_t part;
     bool done;
-    struct ArrowSchema column, *columns[1];
     struct ArrowArray *arrays[1];
     const void *buffers[1];
 } part_stream;
@@ -116,15 +163,8 @@ static void release_slice(struct ArrowArray *array) {
 }
 
 static int part_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
-    part_stream *part = stream->private_data;
-    const data_input *data = part->open->data;
-    *out = data->schema;
-    if (!data->is_struct) {
-        part->column = data->schema;
-        part->column.name = part->open->name;
-        part->columns[0] = &part->column;
-        *out = (struct ArrowSchema){.format = "+s", .n_children = 1, .children = part->columns};
-    }
+    const part_stream *part = stream->private_data;
+    *out = part->open->schema;
     out->release = release_nothing;
     return 0;
 }
@@ -184,15 +224,24 @@ void memory_tables_init(memory_tables *memory, const data_input *const *data, co
 
 /* ---- a Python object ---- */
 
+/* What an exception is for libdoppel. */
+static doppel_status status_of_exception(void) {
+    const struct {
+        PyObject *type;
+        doppel_status status;
+    } kinds[] = {{PyExc_MemoryError, DOPPEL_ERROR_MEMORY},        {PyExc_KeyboardInterrupt, DOPPEL_ERROR_INTERRUPTED},
+                 {doppel_module.input_error, DOPPEL_ERROR_INPUT}, {doppel_module.store_error, DOPPEL_ERROR_STORE},
+                 {PyExc_ValueError, DOPPEL_ERROR_USAGE},          {PyExc_OSError, DOPPEL_ERROR_IO}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (PyErr_ExceptionMatches(kinds[i].type))
+            return kinds[i].status;
+    return DOPPEL_ERROR_INPUT;
+}
+
 /* Makes an error of the exception that is set, which is cleared. An interruption stays one. */
 static doppel_status take_exception(doppel_error *error) {
     PyObject *type, *value, *trace;
-    doppel_status status = PyErr_ExceptionMatches(PyExc_MemoryError)         ? DOPPEL_ERROR_MEMORY
-                           : PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) ? DOPPEL_ERROR_INTERRUPTED
-                           : PyErr_ExceptionMatches(doppel_module.error) || PyErr_ExceptionMatches(PyExc_ValueError)
-                               ? DOPPEL_ERROR_USAGE
-                           : PyErr_ExceptionMatches(PyExc_OSError) ? DOPPEL_ERROR_IO
-                                                                   : DOPPEL_ERROR_INPUT;
+    doppel_status status = status_of_exception();
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     PyObject *text = value ? PyObject_Str(value) : NULL;
@@ -211,10 +260,20 @@ static doppel_status take_exception(doppel_error *error) {
     return status;
 }
 
+/* Calls a method with a path, and another argument unless it is NULL. Paths need not be UTF-8. */
+static PyObject *call_with_path(PyObject *object, const char *method, const char *path, PyObject *other) {
+    PyObject *name = PyUnicode_DecodeFSDefault(path);
+    PyObject *result = !name   ? NULL
+                       : other ? PyObject_CallMethod(object, method, "OO", name, other)
+                               : PyObject_CallMethod(object, method, "O", name);
+    Py_XDECREF(name);
+    return result;
+}
+
 static bool python_claims(const char *path, void *user) {
     const python_tables *python = user;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *answer = PyObject_CallMethod(python->object, "claims", "s", path);
+    PyObject *answer = call_with_path(python->object, "claims", path, NULL);
     bool claimed = answer && PyObject_IsTrue(answer) == 1;
     if (!answer)
         PyErr_Clear();
@@ -223,12 +282,13 @@ static bool python_claims(const char *path, void *user) {
     return claimed;
 }
 
-static doppel_status give_listed(PyObject *paths, doppel_status (*found)(const char *path, void *to), void *to) {
+static doppel_status give_listed(PyObject *paths, doppel_status (*found)(const char *path, void *to), void *to,
+                                 doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     for (Py_ssize_t i = 0, count = PyList_Size(paths); i < count && status == DOPPEL_OK; i++) {
-        const char *path = PyUnicode_AsUTF8AndSize(PyList_GetItem(paths, i), NULL);
-        if (path)
-            status = found(path, to);
+        PyObject *path = PyUnicode_EncodeFSDefault(PyList_GetItem(paths, i));
+        status = path ? found(PyBytes_AsString(path), to) : take_exception(error);
+        Py_XDECREF(path);
     }
     return status;
 }
@@ -237,8 +297,8 @@ static doppel_status python_list(const char *path, doppel_status (*found)(const 
                                  void *user, doppel_error *error) {
     const python_tables *python = user;
     PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *paths = PyObject_CallMethod(python->object, "list", "s", path);
-    doppel_status status = paths ? give_listed(paths, found, to) : take_exception(error);
+    PyObject *paths = call_with_path(python->object, "list", path, NULL);
+    doppel_status status = paths ? give_listed(paths, found, to, error) : take_exception(error);
     Py_XDECREF(paths);
     PyGILState_Release(gil);
     return status;
@@ -286,7 +346,7 @@ static PyObject *list_of_names(const char *const *names, size_t count) {
 static bool open_with_gil(const python_tables *python, const char *path, PyObject *names, open_object *open,
                           Py_ssize_t *parts) {
     Py_ssize_t sized = 0;
-    open->object = names ? PyObject_CallMethod(python->object, "open", "sO", path, names) : NULL;
+    open->object = names ? call_with_path(python->object, "open", path, names) : NULL;
     if (!open->object)
         return false;
     open->rows = take_numbers(open->object, "rows", parts);
@@ -439,17 +499,19 @@ static PyObject *make_arguments(row_writer *w, const doppel_batch_rows *rows) {
         group = builder_finish(&w->group, false);
         original = group ? builder_finish(&w->original, false) : NULL;
     }
-    if (keep && w->annotate && original)
-        arguments = Py_BuildValue("(sOOO)", rows->path, keep, group, original);
-    else if (keep && !w->annotate)
-        arguments = Py_BuildValue("(sO)", rows->path, keep);
+    PyObject *path = keep && (!w->annotate || original) ? PyUnicode_DecodeFSDefault(rows->path) : NULL;
+    if (path && w->annotate)
+        arguments = Py_BuildValue("(OOOO)", path, keep, group, original);
+    else if (path)
+        arguments = Py_BuildValue("(OO)", path, keep);
+    Py_XDECREF(path);
     Py_XDECREF(keep);
     Py_XDECREF(group);
     Py_XDECREF(original);
     return arguments;
 }
 
-/* Runs the generator that `write` gives, a step a row group, until it ends or is to stop. */
+/* Runs the generator that `write` gives, a step for some rows or a tenth of a second, until it ends or is to stop. */
 static doppel_status run_steps(PyObject *steps, const volatile int *stop, doppel_error *error) {
     PyObject *step;
     while (!(stop && *stop) && (step = PyIter_Next(steps)))
