@@ -218,8 +218,8 @@ foreach(name stream redis.cuts browser.console redis.format)
     set_tests_properties(${name} PROPERTIES COST 1000)
   endif()
 endforeach()
-foreach(name asan.cli tsan.cli cli reference.test_text reference.test_join server.same torture.kill asan.torture_kill
-             tsan.test_join_two tsan.test_join)
+foreach(name python.wheel asan.python asan.cli tsan.cli cli reference.test_text reference.test_join server.same
+             torture.kill asan.torture_kill tsan.test_join_two tsan.test_join)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES COST 500)
   endif()

@@ -4,6 +4,7 @@
 
 runs them on the module of the build folder (`scripts/build release doppel_python -DDOPPEL_PYTHON=bindings/python`).
 """
+import gc
 import os
 
 import pytest
@@ -17,10 +18,18 @@ try:
 except ImportError:
     pass  # the tests that need it say so themselves
 else:
-    # The same examples in every run of `make test`; others each time at full size.
-    hypothesis.settings.register_profile("doppel", deadline=None, database=None, derandomize=not FULL,
-                                         max_examples=500 if FULL else 50)
+    # The same examples in every run of `make test`, fewer with the sanitizers; others each time at full size.
+    count = 500 if FULL else 20 if "libasan" in os.environ.get("LD_PRELOAD", "") else 50
+    hypothesis.settings.register_profile("doppel", deadline=None, database=None, derandomize=not FULL, max_examples=count)
     hypothesis.settings.load_profile("doppel")
+
+
+@pytest.fixture(autouse=True)
+def no_callbacks_of_the_garbage_collector():
+    """hypothesis has one, and a KeyboardInterrupt that falls into it is lost: Ctrl-C would end no call then."""
+    callbacks, gc.callbacks[:] = gc.callbacks[:], []
+    yield
+    gc.callbacks[:] = callbacks
 
 
 @pytest.fixture(scope="session")

@@ -62,12 +62,13 @@ def _bits_of(name: str, value: Any, allowed: dict[str, int]) -> int:
     return sum({allowed[each] for each in names})
 
 
-def _share(name: str, value: Any, least: float = 0) -> float:
+def _share(name: str, value: Any, zero: bool = False) -> float:
+    """A share, also of numpy; with `zero` there may be none."""
     try:
-        share = float(value) if not isinstance(value, (str, bytes)) else -1
+        share = -1.0 if isinstance(value, (str, bytes)) else float(value)
     except (TypeError, ValueError):
-        share = -1
-    if not (0 < share <= 1 or share == least == value):
+        share = -1.0
+    if not (0 < share <= 1 or zero and share == 0):
         raise ValueError(f"{name}: expected a share above 0 and up to 1, not {value!r}")
     return share
 
@@ -80,8 +81,10 @@ def _count(name: str, value: Any) -> int:
         count = index(value) if not isinstance(value, bool) else -1
     except TypeError:
         count = -1
-    if not 0 <= count < _MOST.get(name, 1 << 64):
+    if count < 0:
         raise ValueError(f"{name}: expected a whole number, not {value!r}")
+    if count >= _MOST.get(name, 1 << 64):
+        raise ValueError(f"{name}: {value!r} is too large")
     return count
 
 
@@ -122,7 +125,8 @@ def _method(method: str | None, distance: Any, bands: Any, rows: Any, similarity
 def _options(*, method=None, similarity=None, distance=None, bands=None, rows=None, recipe="page", bits=None,
              min_words=5, boilerplate=0, by="content", keep="first", link="kept", within=None, across=None,
              content="main", url_keep=(), limit=0, tmp=None, memory=0, threads=0, missing="error", progress=None,
-             text="text", id="id", url="url", title="title", html="html", max_record=0) -> dict[str, Any]:
+             text="text", id="id", url="url", title="title", html="html", max_record=0,
+             unit="docs") -> dict[str, Any]:
     """The options that all of these calls share, checked, as the extension takes them."""
     method = _method(method, distance, bands, rows, similarity)
     keep = _text("keep", ",".join(_names("keep", keep)))
@@ -136,7 +140,7 @@ def _options(*, method=None, similarity=None, distance=None, bands=None, rows=No
         "rows": _count("rows", rows or 0),
         "recipe": changed_recipe(recipe, bits),
         "min_words": _count("min_words", min_words) or 1,
-        "boilerplate": _share("boilerplate", boilerplate, least=0) if boilerplate != 0 else 0.0,
+        "boilerplate": _share("boilerplate", boilerplate, zero=True),
         "by": _bits_of("by", by, _EVIDENCE),
         "keep": None if keep == "first" else keep,
         "link_any": bool(_one_of("link", link, _LINKS)),
@@ -149,7 +153,7 @@ def _options(*, method=None, similarity=None, distance=None, bands=None, rows=No
         "memory": _count("memory", memory),
         "threads": checked_threads(threads),
         "skip_missing": bool(_one_of("missing", missing, ("error", "skip"))),
-        "progress": reporter(progress, "bytes"),
+        "progress": reporter(progress, unit),
         "text_key": _text("text", text), "url_key": _text("url", url), "title_key": _text("title", title),
         "html_key": _text("html", html), "id_key": _text("id", id),
         "max_record": _count("max_record", max_record),
@@ -220,7 +224,13 @@ def _library(data: Any) -> str:
 
 def _is_table(data: Any) -> bool:
     """Whether all columns of the data can be had as Arrow. Those of pandas and of Python may have any values."""
-    return _library(data) != "pandas" and not isinstance(data, (dict, list, tuple))
+    if isinstance(data, dict):
+        return any(_is_arrow(column) for column in data.values())
+    return _library(data) != "pandas" and not isinstance(data, (list, tuple))
+
+
+def _is_arrow(data: Any) -> bool:
+    return hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")
 
 
 def pairs(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
@@ -308,6 +318,9 @@ class _Decided:
         reading.batch.finish()
 
 
+_ROWS = 1 << 12  # that iteration makes of Arrow data at a time
+
+
 class DeduplicatedList(list, _Decided):
     """What dedup() gives for a list: the items that stay, and in `mask`, `removed` and `summary` what became of all."""
 
@@ -316,12 +329,13 @@ class Deduplicated(_Decided):
     """What dedup() gives for Arrow data and tables: the rows that stay, as Arrow that shares the caller's memory
     (`pyarrow.table(result)`, `polars.DataFrame(result)`), with all their columns.
 
-    len(result), result[0] and iteration give rows as dicts where pyarrow is installed.
+    len(result), result[0] and iteration give rows as dicts where pyarrow is installed; of data that is one column, its
+    values.
     """
 
     def __init__(self, data: Any, reading: _Reading) -> None:
         self._data, self._batch = data, reading.batch
-        self._is_whole = not _is_pandas(data)
+        self._is_table = reading.batch.is_table()
         self._decide(reading)
         self._count = sum(self.mask)
 
@@ -332,33 +346,49 @@ class Deduplicated(_Decided):
         return _filtered(self._data, self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        if not self._is_whole:
-            import pyarrow
+        if _library(self._data) != "pandas":
+            return self._batch.kept_stream()
+        import pyarrow
 
-            return pyarrow.Table.from_pandas(self.kept).__arrow_c_stream__(requested_schema)
-        return self._batch.kept_stream()
+        kept = self.kept
+        made = pyarrow.Table.from_pandas(kept) if self._is_table else pyarrow.chunked_array([pyarrow.array(kept)])
+        return made.__arrow_c_stream__(requested_schema)
+
+    def _arrow(self) -> Any:
+        import pyarrow
+
+        return pyarrow.table(self) if self._is_table else pyarrow.chunked_array(self)
+
+    def _rows(self, rows: slice) -> list[Any]:
+        if _library(self._data) != "pandas":
+            kept = self._arrow().slice(rows.start, rows.stop - rows.start)
+            return kept.to_pylist()
+        kept = self.kept.iloc[rows]
+        return kept.to_dict("records") if self._is_table else kept.tolist()
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        import pyarrow
+    def __iter__(self) -> Iterator[Any]:
+        for start in range(0, self._count, _ROWS):
+            yield from self._rows(slice(start, min(start + _ROWS, self._count)))
 
-        for batch in pyarrow.RecordBatchReader.from_stream(self):
-            yield from batch.to_pylist()
-
-    def __getitem__(self, row: int) -> dict[str, Any]:
-        import pyarrow
-
-        return pyarrow.table(self).slice(row if row >= 0 else self._count + row, 1).to_pylist()[0]
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            rows = range(self._count)[row]
+            first = min(rows, default=0)
+            between = self._rows(slice(first, max(rows, default=-1) + 1))
+            return [between[number - first] for number in rows]
+        number = range(self._count)[row]  # IndexError
+        return self._rows(slice(number, number + 1))[0]
 
     def __repr__(self) -> str:
         return f"<doppel.Deduplicated: {self._count:,} of {len(self.mask):,} rows>"
 
 
 def _filtered(data: Any, result: Deduplicated) -> Any:
-    library, kind = type(data).__module__.partition(".")[0], type(data).__name__
-    if library == "polars" and kind == "DataFrame":
+    library, kind = _library(data), type(data).__name__
+    if library == "polars" and kind in ("DataFrame", "Series"):
         import polars
 
         return data.filter(polars.Series(values=result.mask.to_list(), dtype=polars.Boolean))
@@ -368,9 +398,9 @@ def _filtered(data: Any, result: Deduplicated) -> Any:
         return data.select([row for row, stays in enumerate(result.mask) if stays])
     import pyarrow
 
-    if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch)):
+    if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.Array, pyarrow.ChunkedArray)):
         return data.filter(pyarrow.array(result.mask))
-    return pyarrow.table(result)
+    return result._arrow()
 
 
 def dedup(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
@@ -396,9 +426,9 @@ def dedup(data: Any, *, against: Any = None, method: str | None = None, similari
     (0, 'content_hash')
     """
     given = locals()
-    if not hasattr(data, "__len__") and not hasattr(data, "__arrow_c_stream__") and _is_plain_iterable(data):
-        data = list(data)
-    reading = _Reading(data, against, _options(**{name: given[name] for name in _GROUPING}), all_columns=True)
+    options = _options(**{name: given[name] for name in _GROUPING})
+    data = _lasting(data)
+    reading = _Reading(data, against, options, all_columns=True)
     if not reading.is_list:
         return Deduplicated(data, reading)
     result = DeduplicatedList()
@@ -407,8 +437,19 @@ def dedup(data: Any, *, against: Any = None, method: str | None = None, similari
     return result
 
 
-def _is_plain_iterable(data: Any) -> bool:
-    return type(data).__module__.partition(".")[0] not in ("pyarrow", "polars", "pandas", "datasets", "duckdb", "_duckdb")
+def _lasting(data: Any) -> Any:
+    """Data whose rows are looked at twice, to decide and to give them out: what can be iterated over becomes a list."""
+    if type(data).__name__ == "IterableDataset" and _library(data) == "datasets":
+        import pyarrow
+
+        return pyarrow.concat_tables(data.with_format("arrow").iter(1000))
+    if _library(data) in ("pyarrow", "polars", "pandas", "datasets", "duckdb", "_duckdb") or _is_arrow(data):
+        return data
+    if isinstance(data, dict):
+        return {name: column if hasattr(column, "__getitem__") else list(column) for name, column in data.items()}
+    if isinstance(data, (list, tuple, str, bytes, bytearray)) or not hasattr(data, "__iter__"):
+        return data
+    return list(data)
 
 
 def _items(data: Any) -> Any:
@@ -478,8 +519,45 @@ def decide(edges: Any, *, count: int | None = None, a: str = "a", b: str = "b", 
 
 
 def _paths(name: str, given: Any) -> list[str]:
-    paths = [given] if isinstance(given, (str, os.PathLike)) else list(given)
-    return [os.fspath(path) for path in paths]
+    if isinstance(given, (str, bytes, os.PathLike)):
+        return [_path(name, given)]
+    try:
+        paths = [_path(name, path) for path in given]
+    except TypeError as error:
+        raise error if str(error).startswith(name) else TypeError(
+            f"{name}: expected a path or a list of paths, not {type(given).__name__}") from None
+    if not paths:
+        raise ValueError(f"{name}: there are none")
+    return paths
+
+
+class _Outputs:
+    """Where dedup_files writes to. What cannot be is refused before anything is read: an output that is read, too, or
+    stands in a folder that is read; two with one name; JSONL under the name of another format."""
+
+    def __init__(self, output: Any, folder: Any, removed: Any) -> None:
+        from ._parquet import Parquet
+
+        self.tables = Parquet()
+        self.output, self.folder, self.removed = (
+            None if value is None else _path(name, value)
+            for name, value in (("output", output), ("output_dir", folder), ("removed", removed)))
+        self.is_table = self.folder is not None or self.output is not None and self.tables.claims(self.output)
+
+    def check(self, batch: Any, inputs: list[str], against: list[str], annotate: bool) -> None:
+        from ._parquet import check_place, is_same
+
+        if (self.output is None) == (self.folder is None):
+            raise ValueError("dedup_files needs either output or output_dir, or dry_run=True")
+        if annotate and not self.is_table:
+            raise ValueError("annotate: only Parquet outputs can be annotated here; doppel dedup --annotate writes JSONL")
+        if not self.is_table and batch.format_of(self.output) not in (None, "JSONL"):
+            raise ValueError(f"output: {self.output}: documents are written as JSONL: choose a name that ends in .jsonl")
+        if self.removed is not None and self.output is not None and is_same(self.removed, self.output):
+            raise ValueError(f"output and removed: both are {self.output}")
+        for name, place in (("output", self.output), ("output_dir", self.folder), ("removed", self.removed)):
+            for path in inputs + against if place is not None else ():
+                check_place(name, place, path)
 
 
 def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, removed: Any = None, against: Any = None,
@@ -518,69 +596,72 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     >>> doppel.dedup_files(path, os.path.join(folder.name, "unique.jsonl"))["kept"]
     1
     """
-    from ._parquet import Parquet
-
     given = locals()
-    options = _options(**{name: given[name] for name in [*_GROUPING, "max_record", "limit"] if name != "missing"})
+    options = _options(unit="bytes", **{name: given[name] for name in [*_GROUPING, "max_record", "limit"]
+                                        if name != "missing"})
     options["allow_bad"] = allow_bad
-    paths, tables = _paths("inputs", inputs), Parquet()
-    place, folder = (None if each is None else os.fspath(each) for each in (output, output_dir))
-    if (place is None) == (folder is None) and not dry_run:
-        raise ValueError("dedup_files needs either output or output_dir, or dry_run=True")
-    as_tables = folder is not None or place is not None and tables.claims(place)
-    if annotate and not as_tables:
-        raise ValueError("annotate: only Parquet outputs can be annotated here; doppel dedup --annotate writes JSONL")
-    writer = tables.create(place, folder, paths, memory, threads) if as_tables and not dry_run else None
+    paths, known = _paths("inputs", inputs), [] if against is None else _paths("against", against)
+    outputs = _Outputs(output, output_dir, removed)
+    batch = _doppel.Batch(options, outputs.tables)
+    if not dry_run:
+        outputs.check(batch, paths, known, annotate)
+    writer = None
     done = False
     try:
-        batch = _doppel.Batch(options, tables)
-        if against is not None:
-            _refuse(batch.read_paths(_paths("against", against), True), "against")
-        _refuse(batch.read_paths(paths, False), "inputs")
+        if not dry_run:
+            batch.open_outputs(None if outputs.is_table else outputs.output, outputs.removed)
+        if outputs.is_table and not dry_run:
+            writer = outputs.tables.create(outputs.output, outputs.folder, paths, options["memory"], options["threads"])
+        if known:
+            _check_read(batch.read_paths(known, True), "against", options)
+        _check_read(batch.read_paths(paths, False), "inputs", options)
         batch.decide()
         summary = {"method": _METHODS[options["method"]], **batch.stats()}
         summary["removed"] = summary["documents"] - summary["kept"]
         if not dry_run:
-            if writer is not None:
-                batch.write(writer, annotate)
-            if removed is not None:
-                _write_removed(batch, os.fspath(removed))
-            if writer is None:
-                batch.write_records(place)
+            _write(batch, writer, annotate)
         done = True
     finally:
-        if writer is not None:
-            writer.finish(done)
+        _finish(batch, writer, done)
     return summary
 
 
-def _refuse(bad: tuple[str, int, str] | None, argument: str) -> None:
-    """A file that cannot be read is an error; a row that is left out is told by a warning."""
-    if bad is None:
+def _write(batch: Any, writer: Any, annotate: bool) -> None:
+    batch.write_removed()
+    if writer is None:
+        batch.write_records()
         return
-    file, line, message = bad
-    if not line:
-        raise _doppel.InputError(f"{argument}: {file}: {message}")
+    try:
+        batch.write(writer, annotate)
+    except Exception:
+        if writer.failure is None:
+            raise
+        raise writer.failure from None  # as it was raised
+
+
+def _finish(batch: Any, writer: Any, done: bool) -> None:
+    """All outputs take their places, or none appears."""
+    try:
+        if writer is not None:
+            writer.finish(done)
+    except BaseException:
+        done = False
+        raise
+    finally:
+        batch.finish_outputs(done)
+
+
+def _check_read(found: tuple[tuple[str, int, str] | None, list[str]], argument: str, options: dict[str, Any]) -> None:
+    """A file that cannot be read is an error, unless that is allowed; a row that is left out is told by a warning, and
+    so is a column that is not there."""
     from warnings import warn
 
-    warn(f"{argument}: rows were left out; the first: {file}:{line}: {message}", RuntimeWarning, stacklevel=3)
-
-
-def _write_removed(batch: Any, path: str) -> None:
-    """A line for each document that goes, as the command writes them. The file is complete or absent."""
-    from ._types import _json_value
-
-    beside = f"{path}.{os.getpid()}.tmp"
-    names = ("id", "originalId", "reason", "similarity", "distance")
-    try:
-        with open(beside, "w", encoding="utf-8", newline="\n") as file:
-            def write(*values: Any) -> None:
-                members = [f'"{name}":{_json_value(value)}' for name, value in zip(names, values)]
-                file.write("{" + ",".join(members + ([] if values[5] else ['"verified":false'])) + "}\n")
-
-            batch.removed(write)
-        os.replace(beside, path)
-    except BaseException:
-        if os.path.exists(beside):
-            os.unlink(beside)
-        raise
+    bad, unseen = found
+    if bad is not None and not bad[1] and not options["allow_bad"]:
+        raise _doppel.InputError(f"{argument}: {bad[0]}: {bad[2]}")
+    if bad is not None:
+        place, what = (f"{bad[0]}:{bad[1]}", "rows") if bad[1] else (bad[0], "files")
+        warn(f"{argument}: {what} were left out; the first: {place}: {bad[2]}", RuntimeWarning, stacklevel=3)
+    for option, name, required in _needed(options, argument == "against"):
+        if required and name in unseen:
+            warn(f'{argument}: no record has a field "{name}", which {option} names', RuntimeWarning, stacklevel=3)

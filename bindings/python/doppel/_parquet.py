@@ -11,8 +11,10 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    Held = dict[int, list[list[Any]]]  # batches by row group: a list of them for each time it was read
 
 # Bytes of a batch that is read to be sketched: threads get some of them, and buffers stay in the cache.
 _BATCH_BYTES = 4 << 20
@@ -30,6 +32,9 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
+# ---- paths and URLs ----
+
+
 def _filesystem(path: str) -> tuple[Any, str]:
     """The file system of a path or URL, and the path in it."""
     fs = _pyarrow() and __import__("pyarrow.fs").fs
@@ -42,52 +47,117 @@ def _filesystem(path: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
     except ImportError as error:
         raise ImportError(f"{scheme}:// needs fsspec: pip install fsspec") from error
-    other, inside = url_to_fs(path)
+    try:
+        other, inside = url_to_fs(path)
+    except (ValueError, ImportError) as error:
+        raise type(error)(f"{path}: {error}") from error
     return fs.PyFileSystem(fs.FSSpecHandler(other)), inside
+
+
+def _local_path(path: str) -> str | None:
+    """A path of this machine, also of a file:// URL; None: it is elsewhere."""
+    scheme, found, _ = path.partition("://")
+    if not found:
+        return path
+    return _filesystem(path)[1] if scheme == "file" else None
+
+
+def _joined(folder: str, below: str) -> str:
+    """A name below a folder; in URLs that pyarrow reads, characters are escaped."""
+    if folder.partition("://")[0] in _OWN_SCHEMES and "://" in folder:
+        from urllib.parse import quote
+
+        below = quote(below)
+    return folder.rstrip("/") + "/" + below if folder.strip("/") else folder + below
 
 
 def _is_parquet(path: str) -> bool:
     return path.lower().endswith(".parquet")
 
 
-def _is_hidden(path: str) -> bool:
-    return path.rpartition("/")[2].startswith(("_", "."))
+def _is_hidden(name: str) -> bool:
+    return name.startswith(("_", "."))
 
 
-def _listed(path: str) -> list[str]:
-    """The Parquet files that a URL stands for, a folder or a pattern, in order of their names; none: it is a file."""
-    from fnmatch import fnmatchcase
+def _is_wild(path: str) -> bool:
+    return any(sign in path for sign in "*?[")
+
+
+def is_same(a: str, b: str) -> bool:
+    """Whether two paths, or URLs, are one file."""
+    here, there = _local_path(a), _local_path(b)
+    if here is None or there is None:
+        return here is there and _elsewhere(a) == _elsewhere(b)
+    try:
+        return os.path.samefile(here, there)
+    except OSError:
+        return os.path.realpath(here) == os.path.realpath(there)
+
+
+def _elsewhere(path: str) -> tuple[str, str]:
+    """The scheme of a URL, and the place."""
+    scheme, _, place = path.partition("://")
+    return scheme, os.path.normpath("/" + place)
+
+
+def check_place(option: str, place: str, source: str) -> None:
+    """Refuses an output that is an input, matches its pattern, or is below its folder: it would be read the next time."""
+    here, there = _local_path(place), _local_path(source)
+    message = f"{option}: {place} is an input: choose another"
+    if source == "-" or place == "-" and option != "output_dir" or (here is None) != (there is None):
+        return
+    if here is None or there is None:
+        scheme, inside = _elsewhere(place)
+        other, folder = _elsewhere(source)
+        below = scheme == other and inside.startswith(folder + "/") and not _is_parquet(folder)
+        if option != "output_dir" and (scheme, inside) == (other, folder):
+            raise ValueError(message)
+    else:
+        if option != "output_dir" and not os.path.isdir(there) and is_same(here, there):
+            raise ValueError(message)
+        inside, folder = os.path.realpath(here), os.path.realpath(there)
+        below = os.path.isdir(folder) and inside.startswith(folder.rstrip("/") + "/")
+    if below:
+        raise ValueError(f"{option}: {place} is inside {source}, which is an input: choose another folder")
+
+
+def _listed(path: str) -> list[tuple[str, str]]:
+    """The Parquet files that a URL stands for, a folder or a pattern, in order of their names, each with its name below
+    it; none: it is a file."""
     from pyarrow.fs import FileSelector, FileType
 
-    scheme = path.partition("://")[0]
-    wild = min((path.find(sign) for sign in "*?[" if sign in path), default=-1)
-    base = path if wild < 0 else path[:wild].rpartition("/")[0]
+    rest = ""
+    base = path.rstrip("/")
+    if _is_wild(path):
+        wild = min(path.find(sign) for sign in "*?[" if sign in path)
+        base, _, rest = path[:wild].rpartition("/")
+        base, rest = base + "/" if base.endswith(":/") else base, rest + path[wild:]
     system, inside = _filesystem(base)
-    if wild < 0 and system.get_file_info(inside).type != FileType.Directory:
+    if not rest and system.get_file_info(inside).type != FileType.Directory:
         return []
-    pattern = None if wild < 0 else inside.rstrip("/") + path[len(base):]
-    found = [each.path for each in system.get_file_info(FileSelector(inside, recursive=True, allow_not_found=True))
-             if each.type == FileType.File and _is_parquet(each.path) and not _is_hidden(each.path)]
-    return [f"{scheme}://{each}" for each in sorted(found, key=str.encode)
-            if pattern is None or fnmatchcase(each, pattern)]
+    selector = FileSelector(inside, recursive=not rest or "/" in rest, allow_not_found=True)
+    names = [each.path[len(inside.rstrip("/")):].lstrip("/") for each in system.get_file_info(selector)
+             if each.type == FileType.File and _is_parquet(each.path)]
+    names = [name for name in names if not any(map(_is_hidden, name.split("/"))) and (not rest or _matches(name, rest))]
+    names.sort(key=lambda name: [part.encode() for part in name.split("/")])
+    return [(_joined(base, name), name.rpartition("/")[2] if rest else name) for name in names]
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a name matches, folder by folder."""
+    from fnmatch import fnmatchcase
+
+    parts, patterns = name.split("/"), pattern.split("/")
+    return len(parts) == len(patterns) and all(map(fnmatchcase, parts, patterns))
 
 
 def _expanded(path: str) -> Iterator[tuple[str, str]]:
-    """The files that an input stands for, each with the name that it has below that input."""
+    """The files that an input stands for, as the extension lists them, each with the name that it has below that input."""
     if "://" in path:
-        below = _listed(path)
-        start = len(path.rstrip("/")) + 1
-        wild = any(sign in path for sign in "*?[")
-        for each in below or [path]:
-            yield each, each[start:] if below and not wild else each.rpartition("/")[2]
+        yield from _listed(path) or [(path, path.rpartition("/")[2])]
     elif os.path.isdir(path):
-        for folder, folders, names in os.walk(path):
-            folders.sort(key=os.fsencode)
-            for name in sorted(names, key=os.fsencode):
-                whole = os.path.join(folder, name)
-                if _is_parquet(name) and not _is_hidden(name):
-                    yield whole, os.path.relpath(whole, path)
-    elif any(sign in path for sign in "*?[") and not os.path.lexists(path):
+        yield from _below(path, "")
+    elif _is_wild(path) and not os.path.lexists(path):
         from glob import glob
 
         for each in sorted(glob(path), key=os.fsencode):
@@ -96,56 +166,136 @@ def _expanded(path: str) -> Iterator[tuple[str, str]]:
         yield path, os.path.basename(path)
 
 
+def _below(folder: str, name: str) -> Iterator[tuple[str, str]]:
+    """The files of a folder, but for those beside tables that are none of the data (_SUCCESS, ._part.crc)."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: os.fsencode(entry.name))
+    except OSError:  # reading says why
+        return
+    has_tables = any(_is_parquet(entry.name) and not entry.is_dir(follow_symlinks=False) for entry in entries)
+    for entry in entries:
+        if has_tables and _is_hidden(entry.name):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _below(entry.path, name + entry.name + "/")
+        elif entry.is_file():
+            yield entry.path, name + entry.name
+
+
+# ---- reading ----
+
+
+def _state(system: Any, inside: str) -> tuple[int, int]:
+    """What changes when a file does."""
+    info = system.get_file_info(inside)
+    return info.size, info.mtime_ns
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether libdoppel reads a column of this type: strings, and what can be written out as one."""
+    types = _pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    kind = getattr(kind, "storage_type", kind)
+    return _is_string(kind) or any(getattr(types, "is_" + name)(kind) for name in (
+        "integer", "float32", "float64", "boolean", "date", "timestamp", "null"))
+
+
+def _is_string(kind: Any) -> bool:
+    types = _pyarrow().types
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    kind = getattr(kind, "storage_type", kind)
+    return any(getattr(types, "is_" + name)(kind) for name in (
+        "string", "large_string", "string_view", "binary", "large_binary", "binary_view"))
+
+
 class _Table:
     """A Parquet file that is open: a part is a row group.
 
     When it is held, all columns are read, and what was read stays in memory: texts are compared where they stand, and
-    nothing is decoded again to be written.
+    nothing is decoded again to be written, or when it is read once more.
     """
 
-    def __init__(self, path: str, wanted: list[str], held: dict[int, list[list[Any]]] | None) -> None:
+    def __init__(self, path: str, wanted: list[str], held: Held | None) -> None:
         self._parquet = _pyarrow().parquet
-        self._system, self._path = _filesystem(path)
-        self._held = held
-        self.in_memory = held is not None
+        self._path, self._held = path, held
+        self._system, self._inside = _filesystem(path)
+        self.state = _state(self._system, self._inside)
         file = self._file()
-        self._metadata = file.metadata
-        names = file.schema_arrow.names
-        self._names = [name for name in names if self.in_memory or name in wanted]
-        self.columns = ", ".join(names)
-        self.rows, self.bytes = [], []
-        paths = [self._metadata.schema.column(c).path for c in range(self._metadata.num_columns)]
-        read = [c for c, name in enumerate(paths) if name.partition(".")[0] in self._names]
-        for number in range(self._metadata.num_row_groups):
-            group = self._metadata.row_group(number)
-            self.rows.append(group.num_rows)
-            self.bytes.append(sum(group.column(c).total_uncompressed_size for c in read))
+        self._metadata, schema = file.metadata, file.schema_arrow
+        optional, text = wanted[:3], wanted[3]  # id, url, title; text, html and what options name
+        self._given = [name for name in dict.fromkeys(wanted) if self._is_given(schema, name, name in optional)]
+        read = None if held is not None else self._given
+        self.columns = ", ".join(schema.names)
+        # Texts that are no strings are written out by libdoppel, and do not stay.
+        self.in_memory = held is not None and (text not in schema.names or _is_string(schema.field(text).type))
+        self.rows, self.bytes = self._sizes(read)
+
+    def _is_given(self, schema: Any, name: str, optional: bool) -> bool:
+        if name not in schema.names:
+            return False
+        if len(schema.get_all_field_indices(name)) > 1:
+            raise ValueError(f'two columns are called "{name}"')
+        if not optional or _is_text(schema.field(name).type):
+            return True
+        from warnings import warn
+
+        warn(f'{self._path}: the column "{name}" is {schema.field(name).type}, which is no text: it is not used',
+             RuntimeWarning, stacklevel=2)
+        return False
+
+    def _sizes(self, read: list[str] | None) -> tuple[list[int], list[int]]:
+        """Of each row group, the rows and the bytes of what is read."""
+        metadata = self._metadata
+        paths = [metadata.schema.column(c).path for c in range(metadata.num_columns)]
+        chosen = [c for c, name in enumerate(paths)
+                  if read is None or name in read or name.partition(".")[0] in read]
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        return ([group.num_rows for group in groups],
+                [sum(group.column(c).total_uncompressed_size for c in chosen) for group in groups])
 
     def _file(self, metadata: Any = None) -> Any:
-        if type(self._system).__name__ == "LocalFileSystem":
-            return self._parquet.ParquetFile(self._path, metadata=metadata, memory_map=True)
-        return self._parquet.ParquetFile(self._system.open_input_file(self._path), metadata=metadata, pre_buffer=True)
+        """Without mapping it: a mapped file that is cut short meanwhile ends the process."""
+        far = type(self._system).__name__ != "LocalFileSystem"
+        try:
+            return self._parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=metadata,
+                                             pre_buffer=far)
+        except FileNotFoundError:
+            said = "no file matches this pattern" if _is_wild(self._path) else "No such file or directory"
+            raise FileNotFoundError(said) from None
 
     def read(self, part: int) -> Any:
         """The row group as a stream of batches."""
         pyarrow = _pyarrow()
-        row = max(1, self.bytes[part] // max(1, self.rows[part]))
-        batches = self._file(self._metadata).iter_batches(batch_size=max(64, min(1 << 16, _BATCH_BYTES // row)),
-                                                          row_groups=[part], columns=self._names, use_threads=False)
+        batches = self._read_before(part) or self._batches(part)
         first = next(batches, None)
         if first is None:
             return pyarrow.table({})
-        return pyarrow.RecordBatchReader.from_batches(first.schema, self._given(part, first, batches))
+        given = first.select(self._given)
+        return pyarrow.RecordBatchReader.from_batches(given.schema, self._each_given(given, batches))
 
-    def _given(self, part: int, first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-        from itertools import chain
+    def _each_given(self, first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+        yield first
+        for batch in rest:
+            yield batch.select(self._given)
 
-        batches: list[Any] = []
-        if self._held is not None:  # a part that is read again has another list: what was given must stay
-            self._held.setdefault(part, []).append(batches)
-        for batch in chain((first,), rest):
+    def _read_before(self, part: int) -> Iterator[Any] | None:
+        """What is held of the row group, if that is all of it."""
+        for batches in (self._held or {}).get(part, []):
+            if sum(batch.num_rows for batch in batches) == self.rows[part]:
+                return iter(batches)
+        return None
+
+    def _batches(self, part: int) -> Iterator[Any]:
+        row = max(1, self.bytes[part] // max(1, self.rows[part]))
+        size = max(1, min(1 << 16, _BATCH_BYTES // row))
+        file = self._file(self._metadata)
+        held: list[Any] = []
+        if self._held is not None:
+            self._held.setdefault(part, []).append(held)
+        for batch in file.iter_batches(batch_size=size, row_groups=[part], use_threads=False,
+                                       columns=self._given if self._held is None else None):
             if self._held is not None:
-                batches.append(batch)
+                held.append(batch)
             yield batch
 
     def close(self) -> None:
@@ -153,36 +303,45 @@ class _Table:
 
 
 def _free_memory() -> int:
-    """Bytes that this machine has free."""
+    """Bytes that this process may still take: what the machine has free, or less in a container."""
+    free = []
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable"))
-    except (OSError, StopIteration):
-        return 0
+            free = [int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable")]
+        with open("/sys/fs/cgroup/memory.max") as most, open("/sys/fs/cgroup/memory.current") as current:
+            free.append(int(most.read()) - int(current.read()))
+    except (OSError, ValueError):  # no container, or one without a limit
+        pass
+    return max(0, min(free, default=0))
 
 
 class Parquet:
     """Who reads and writes Parquet for the extension."""
 
     def __init__(self) -> None:
-        self._held: dict[str, dict[int, list[list[Any]]]] = {}
+        self._held: dict[str, Held] = {}
+        self._states: dict[str, tuple[int, int]] = {}
 
     def claims(self, path: str) -> bool:
         return _is_parquet(path) or "://" in path
 
     def list(self, path: str) -> list[str]:
-        return _listed(path)
+        return [each for each, _ in _listed(path)]
 
     def open(self, path: str, columns: list[str]) -> _Table:
         if not _is_parquet(path):
             raise ValueError("only Parquet is read from URLs: a name that ends in .parquet")
-        return _Table(path, columns, self._held.get(path))
+        table = _Table(path, columns, self._held.get(path))
+        if self._states.setdefault(path, table.state) != table.state:
+            raise ValueError("it has changed since it was read: start again")
+        return table
 
     def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0,
                threads: int = 0) -> _Writer:
         """Before the inputs are read: what stays of them will be written. They are held in memory if they take at most
         half of `memory`, or an eighth of what the machine has free."""
         writer = _Writer(output, folder, inputs, threads)
+        writer.states = self._states
         if writer.bytes <= (memory // 2 if memory else _free_memory() // 8):
             self._held = writer.held = {path: {} for path in writer.inputs}
         return writer
@@ -192,39 +351,74 @@ class Parquet:
 
 # From so many bytes a value on, dictionaries do not pay; of what has one, the size is counted with it.
 _LONG_VALUE = 64
+# Encodings that the writer chooses by itself. The others must be asked for.
+_USUAL_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}
 
 
 def _writer_options(metadata: Any) -> dict[str, Any]:
-    """What makes the output like its input: compression and dictionaries by column, the format's version, INT96."""
-    options: dict[str, Any] = {"version": metadata.format_version, "use_dictionary": False}
-    if not metadata.num_row_groups:
+    """What makes the output like its input: compression and encodings by column, the names in nested columns, the
+    format's version, and how numbers are stored."""
+    options: dict[str, Any] = {"version": _version(metadata), "use_dictionary": False,
+                               "use_compliant_nested_type": False}  # the names are there, and stay
+    for column in (metadata.schema.column(c) for c in range(metadata.num_columns)):
+        if column.physical_type == "INT96":
+            options["use_deprecated_int96_timestamps"] = True
+        if column.converted_type == "DECIMAL" and column.physical_type in ("INT32", "INT64"):
+            options["store_decimal_as_integer"] = True
+    if not metadata.num_row_groups or not metadata.num_columns:
         return options
-    group, schema = metadata.row_group(0), metadata.schema
+    group = metadata.row_group(0)
     columns = [group.column(c) for c in range(metadata.num_columns)]
-    options["compression"] = {c.path_in_schema: _codec(c.compression) for c in columns}
+    codecs = {c.path_in_schema: _codec(c.compression) for c in columns}
+    options["compression"] = codecs if len({*codecs.values()}) > 1 else next(iter(codecs.values()))
     short = [c for c in columns if c.total_uncompressed_size < _LONG_VALUE * max(1, c.num_values)]
-    options["use_dictionary"] = [c.path_in_schema for c in short if any("DICTIONARY" in e for e in c.encodings)] or False
-    if any(schema.column(c).physical_type == "INT96" for c in range(metadata.num_columns)):
-        options["use_deprecated_int96_timestamps"] = True
+    dictionaries = [c.path_in_schema for c in short if any("DICTIONARY" in e for e in c.encodings)]
+    options["use_dictionary"] = dictionaries or False
+    unusual = {c.path_in_schema: {*c.encodings} - _USUAL_ENCODINGS for c in columns}
+    options["column_encoding"] = {path: encodings.pop() for path, encodings in unusual.items()
+                                  if len(encodings) == 1 and path not in dictionaries} or None
     return options
+
+
+def _version(metadata: Any) -> str:
+    """Files of version 1 have neither nanoseconds nor 32-bit numbers without sign, but other writers have both in
+    them."""
+    schema = metadata.schema
+    for column in (schema.column(c) for c in range(metadata.num_columns)):
+        kind = str(column.logical_type)
+        is_unsigned = column.physical_type == "INT32" and "bitWidth=32, isSigned=false" in kind
+        if is_unsigned or kind.startswith("Timestamp") and "nanoseconds" in kind:
+            return "2.6"
+    return metadata.format_version
 
 
 def _codec(name: str) -> str:
     return {"UNCOMPRESSED": "none"}.get(name, name.lower())
 
 
+def _named(error: OSError, path: str) -> OSError:
+    """An error of writing, with the name of the file."""
+    if error.errno:
+        return OSError(error.errno, "cannot be written: " + os.strerror(error.errno), path)
+    return OSError(f"{path}: cannot be written: {error}")
+
+
 class _Output:
     """One file that is being written: under another name until it is whole. Its row groups are encoded elsewhere."""
+
+    _number = 0
 
     def __init__(self, path: str, schema: Any, options: dict[str, Any]) -> None:
         from ._parquet_join import Joined
 
+        _Output._number += 1
         self.path, self._schema, self._options = path, schema, options
         self._system, self._inside = _filesystem(path)
-        self._beside = f"{self._inside}.{os.getpid()}.tmp"
-        if "://" not in path and os.path.dirname(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._sink = self._system.open_output_stream(self._beside)
+        self._beside = f"{self._inside}.{os.getpid()}-{_Output._number}.tmp"
+        try:
+            self._sink = self._system.open_output_stream(self._beside)
+        except OSError as error:
+            raise _named(error, path) from error
         self._joined: Any = Joined(self._sink)
         self._buffers: list[Any] = []
         self._empty = True
@@ -234,7 +428,10 @@ class _Output:
         which is used again: touching new memory takes as long as encoding."""
         pyarrow = _pyarrow()
         room = table.nbytes + table.nbytes // 8 + (1 << 20)
-        buffer = self._buffers.pop() if self._buffers else None
+        try:
+            buffer = self._buffers.pop()
+        except IndexError:
+            buffer = None
         if buffer is None or buffer.size < room:
             buffer = pyarrow.allocate_buffer(room)
         try:
@@ -252,7 +449,10 @@ class _Output:
                 writer.write_table(table, row_group_size=table.num_rows)
 
     def add(self, encoded: tuple[Any, Any]) -> None:
-        self._joined.add(encoded[0])
+        try:
+            self._joined.add(encoded[0])
+        except OSError as error:
+            raise _named(error, self.path) from error
         if encoded[1] is not None:
             self._buffers.append(encoded[1])
         self._empty = False
@@ -262,20 +462,26 @@ class _Output:
             return
         if self._empty:
             self.add(self.encode(self._schema.empty_table()))
-        self._joined.finish()
-        self._joined = None
-        self._sink.close()
+        try:
+            self._joined.finish()
+            self._joined = None
+            self._sink.close()
+        except OSError as error:
+            raise _named(error, self.path) from error
 
     def place(self) -> None:
-        self._system.move(self._beside, self._inside)
+        try:
+            self._system.move(self._beside, self._inside)
+        except OSError as error:
+            raise _named(error, self.path) from error
 
     def remove(self) -> None:
-        from pyarrow.fs import FileType
-
-        self._joined = None
-        self._sink.close()
-        if self._system.get_file_info(self._beside).type != FileType.NotFound:
-            self._system.delete_file(self._beside)
+        """After what went wrong already: what cannot be removed stays."""
+        for undo in (self._sink.close, lambda: self._system.delete_file(self._beside)):
+            try:
+                undo()
+            except OSError:
+                pass
 
 
 class _Writer:
@@ -288,28 +494,43 @@ class _Writer:
         self._output, self._folder = output, folder
         self._threads = threads or len(os.sched_getaffinity(0))
         self._files: list[_Output] = []
+        self._made: list[str] = []  # folders that were not there
         self._first: tuple[str, Any] | None = None
         self.bytes = 0  # of all inputs, decoded
         self.inputs: dict[str, str] = {}  # where each goes
-        self.held: dict[str, dict[int, list[list[Any]]]] = {}
+        self.held: dict[str, Held] = {}
+        self.states: dict[str, tuple[int, int]] = {}
+        self.failure: BaseException | None = None  # of `write`
         self._plan(inputs)
+        try:
+            for place in dict.fromkeys(self.inputs.values()):
+                self._prepare(place)
+        except BaseException:
+            self.finish(False)
+            raise
 
     def _plan(self, inputs: list[str]) -> None:
         """Where each input goes. What cannot be is refused before anything is read."""
         taken: dict[str, str] = {}
         for given in inputs:
+            if self._folder is not None:
+                check_place("output_dir", self._folder, given)
             for path, below in _expanded(given):
                 if _is_parquet(path):
                     self._take(path, below, taken)
                 elif "://" not in path and os.path.isfile(path) or path == "-":
                     raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
+        if not self.inputs:
+            raise ValueError(f"{', '.join(inputs)}: there is no Parquet file")
 
     def _take(self, path: str, below: str, taken: dict[str, str]) -> None:
-        place = self._output or self._folder.rstrip("/") + "/" + below
-        if self._folder is not None and taken.setdefault(place, path) != path:
-            raise ValueError(f"{taken[place]} and {path} would both be written to {place}")
-        if "://" not in place and os.path.exists(place) and os.path.exists(path) and os.path.samefile(place, path):
+        place = self._output or _joined(self._folder or "", below)
+        if self._folder is not None and place in taken:
+            raise ValueError(f"{path} is given twice" if taken[place] == path else
+                             f"{taken[place]} and {path} would both be written to {place}")
+        if is_same(place, path):
             raise ValueError(f"{place} is an input: choose another {'folder' if self._folder else 'name'}")
+        taken[place] = path
         self.inputs[path] = place
         self._look(path)
 
@@ -327,6 +548,28 @@ class _Writer:
             raise ValueError(f"{path}: its schema is not that of {self._first[0]}: "
                              f"{_difference(schema, self._first[1])}; an output folder gets one file for each input")
 
+    def _prepare(self, place: str) -> None:
+        """Makes the folder of an output. One that cannot be written to is refused before anything is read."""
+        local = _local_path(place)
+        if local is None:
+            return
+        folder = os.path.dirname(local) or "."
+        try:
+            self._make(folder)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                raise PermissionError(13, os.strerror(13))
+            if os.path.isdir(local):
+                raise IsADirectoryError(21, os.strerror(21))
+        except OSError as error:
+            raise _named(error, place) from error
+
+    def _make(self, folder: str) -> None:
+        if os.path.isdir(folder):
+            return
+        self._make(os.path.dirname(folder) or ".")
+        os.mkdir(folder)
+        self._made.append(folder)
+
     def _open(self, path: str, schema: Any, metadata: Any) -> _Output:
         if self._files and self._folder is None:
             return self._files[0]
@@ -338,7 +581,7 @@ class _Writer:
     def write(self, path: str, keep: Any) -> Iterator[int]:
         """Writes the rows that stay, a step at a time."""
         keep = _pyarrow().array(keep)
-        yield from self._write(path, None, lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
+        yield from self._write(path, {}, len(keep), lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
 
     def annotate(self, path: str, copies: Any, group: Any, original: Any) -> Iterator[int]:
         """Writes all rows with three columns more; those that are no documents are left out."""
@@ -351,78 +594,120 @@ class _Writer:
                 rows = rows.append_column(name, column.slice(at, rows.num_rows))
             return rows.filter(rows["isDuplicate"].is_valid())
 
-        yield from self._write(path, columns, annotated)
+        yield from self._write(path, columns, len(copies), annotated)
 
-    def _write(self, path: str, added: dict[str, Any] | None, change: Any) -> Iterator[int]:
-        """Threads change and encode some rows at a time; what they made is appended in order."""
-        source = _Source(path, self.held.get(path, {}), added or {})
-        output = self._open(path, source.schema, source.metadata)
+    def _write(self, path: str, added: dict[str, Any], count: int,
+               change: Callable[[Any, int], Any]) -> Iterator[int]:
+        """The first `count` rows of an input. Threads change and encode some at a time; what they made is appended in
+        order."""
+        try:
+            source = _Source(path, self.held.get(path, {}), added, count)
+            if self.states.get(path, source.state) != source.state or source.rows < count:
+                from ._doppel import InputError
 
-        def make(rows: Any, at: int) -> Any:
-            changed = change(rows(), at)
-            return output.encode(changed) if changed.num_rows else None
+                raise InputError(f"{path}: it has changed since it was read: start again")
+            output = self._open(path, source.schema, source.metadata)
 
-        for done, encoded in _in_order(self._threads, make, source.chunks()):
-            if encoded is not None:
-                output.add(encoded)
-            yield done
+            def make(rows: Callable[[], Any], at: int) -> Any:
+                changed = change(rows(), at)
+                return output.encode(changed) if changed.num_rows else None
+
+            for done, encoded in _in_order(self._threads, make, source.chunks()):
+                if encoded is not None:
+                    output.add(encoded)
+                yield done
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self.failure = error
+            raise
 
     def finish(self, ok: bool) -> None:
         """All files take their places, or none appears."""
         files, self._files = self._files, []
-        closed = False
         try:
             if ok:
                 for file in files:
                     file.close()
-                closed = True
+                while files:
+                    files[0].place()
+                    del files[0]
+                self._made = []
         finally:
             for file in files:
-                file.place() if closed else file.remove()
+                file.remove()
+            for folder in reversed(self._made):
+                try:
+                    os.rmdir(folder)
+                except OSError:  # it has something by now
+                    pass
 
 
 class _Source:
-    """The rows of an input, some at a time: a row group, or a part of one that is large."""
+    """The first `count` rows of an input, some at a time: a row group, or a part of one that is large."""
 
-    def __init__(self, path: str, held: dict[int, list[list[Any]]], added: dict[str, Any]) -> None:
-        import pyarrow
-
+    def __init__(self, path: str, held: Held, added: dict[str, Any], count: int) -> None:
+        pyarrow = _pyarrow()
+        self._path, self._held, self._count = path, held, count
         self._system, self._inside = _filesystem(path)
-        self._held = held
-        with pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
+        self.state = _state(self._system, self._inside)
+        with self._named(), pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
             self.metadata, schema = file.metadata, file.schema_arrow
-        self._names = [name for name in schema.names if name not in added]
-        fields = [schema.field(name) for name in self._names]
+        self.rows = self.metadata.num_rows
+        self._columns = [c for c, name in enumerate(schema.names) if name not in added]
+        fields = [schema.field(c) for c in self._columns]
         fields += [pyarrow.field(name, column.type) for name, column in added.items()]
         self.schema = pyarrow.schema(fields, metadata=schema.metadata)
+
+    def _named(self) -> Any:
+        """Errors of reading, as InputError with the name of the file."""
+        from contextlib import contextmanager
+
+        @contextmanager
+        def named() -> Iterator[None]:
+            try:
+                yield
+            except (OSError, ValueError) as error:
+                from ._doppel import InputError
+
+                raise InputError(f"{self._path}: cannot be read: {error}") from error
+
+        return named()
 
     def _file(self) -> Any:
         return _pyarrow().parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=self.metadata)
 
-    def chunks(self) -> Iterator[tuple[Any, int, int]]:
+    def chunks(self) -> Iterator[tuple[Callable[[], Any], int, int]]:
         """Calls that give rows, each with the number of its first row in the file and of the one after its last."""
         at = 0
         for number in range(self.metadata.num_row_groups):
-            group = self.metadata.row_group(number)
-            for rows, count in self._chunks_of(number, group):
-                yield rows, at, at + count
+            for rows, count in self._chunks_of(number) if at < self._count else ():
+                if at < self._count:
+                    yield self._call(rows, self._count - at), at, min(at + count, self._count)
                 at += count
 
-    def _chunks_of(self, number: int, group: Any) -> Iterator[tuple[Any, int]]:
-        import pyarrow
+    def _call(self, rows: Callable[[], Any], most: int) -> Callable[[], Any]:
+        def call() -> Any:
+            with self._named():
+                return rows().slice(0, most).select(self._columns)
 
+        return call
+
+    def _chunks_of(self, number: int) -> Iterator[tuple[Callable[[], Any], int]]:
+        pyarrow = _pyarrow()
+        group = self.metadata.row_group(number)
         for batches in self._held.pop(number, []):
             if sum(batch.num_rows for batch in batches) == group.num_rows:  # reading may have ended at a limit
                 for some in _grouped(batches):
-                    yield (lambda some=some: pyarrow.Table.from_batches(some).select(self._names),
-                           sum(batch.num_rows for batch in some))
+                    yield lambda some=some: pyarrow.Table.from_batches(some), sum(batch.num_rows for batch in some)
                 return
         if group.total_byte_size <= _CHUNK_BYTES:
-            yield lambda: self._file().read_row_group(number, columns=self._names, use_threads=False), group.num_rows
+            yield lambda: self._file().read_row_group(number, use_threads=False), group.num_rows
             return
         rows = max(1, group.num_rows * _CHUNK_BYTES // group.total_byte_size)
-        for batch in self._file().iter_batches(batch_size=rows, row_groups=[number], columns=self._names):
-            yield lambda batch=batch: pyarrow.Table.from_batches([batch]), batch.num_rows
+        with self._named():
+            for batch in self._file().iter_batches(batch_size=rows, row_groups=[number]):
+                yield lambda batch=batch: pyarrow.Table.from_batches([batch]), batch.num_rows
 
 
 def _grouped(batches: list[Any]) -> Iterator[list[Any]]:
@@ -439,25 +724,36 @@ def _grouped(batches: list[Any]) -> Iterator[list[Any]]:
         yield some
 
 
-def _in_order(threads: int, make: Any, chunks: Iterator[tuple[Any, int, int]]) -> Iterator[tuple[int, Any]]:
-    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time."""
+def _in_order(threads: int, make: Callable[[Callable[[], Any], int], Any],
+              chunks: Iterator[tuple[Callable[[], Any], int, int]]) -> Iterator[tuple[int, Any]]:
+    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time. While there is
+    nothing to give, gives None every tenth of a second, so that the caller can stop; then nothing is waited for."""
     from collections import deque
     from concurrent.futures import ThreadPoolExecutor
 
-    with ThreadPoolExecutor(threads) as pool:
-        under_way: deque[Any] = deque()
-        try:
-            for rows, at, end in chunks:
-                under_way.append((end, pool.submit(make, rows, at)))
-                if len(under_way) > threads:
-                    done, coming = under_way.popleft()
-                    yield done, coming.result()
-            while under_way:
-                done, coming = under_way.popleft()
-                yield done, coming.result()
-        finally:
-            for _, coming in under_way:
-                coming.cancel()
+    pool = ThreadPoolExecutor(threads)
+    under_way: deque[Any] = deque()
+    at = 0
+    try:
+        for rows, start, end in chunks:
+            under_way.append((end, pool.submit(make, rows, start)))
+            while len(under_way) > threads:
+                at, result = yield from _first_of(under_way, at)
+                yield at, result
+        while under_way:
+            at, result = yield from _first_of(under_way, at)
+            yield at, result
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _first_of(under_way: Any, at: int) -> Iterator[tuple[int, Any]]:
+    from concurrent.futures import wait
+
+    end, coming = under_way.popleft()
+    while not wait((coming,), 0.1).done:
+        yield at, None
+    return end, coming.result()
 
 
 def _difference(a: Any, b: Any) -> str:

@@ -36,6 +36,7 @@ typedef struct batch_object {
     batch_data *data[MOST_DATA];
     const data_input *inputs[MOST_DATA]; /* the same, for the tables */
     size_t data_count, known_count;      /* known ones come first */
+    uint64_t expected;                   /* documents that are being read, of data in memory */
     memory_tables memory;
     python_tables python;
     PyObject *tables; /* what opens files; NULL: none */
@@ -85,16 +86,23 @@ static bool flag_option(PyObject *options, const char *name) {
 
 /* ---- callbacks, from threads of libdoppel ---- */
 
+static void set_progress(batch_object *self, uint64_t done, uint64_t total) {
+    atomic_store_explicit(&self->call.total, total, memory_order_relaxed);
+    atomic_store_explicit(&self->call.done, done < total ? done : total, memory_order_relaxed);
+}
+
+/* Bytes of files; documents of data in memory. */
 static void on_progress(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
     batch_object *self = user;
-    (void)documents;
-    atomic_store_explicit(&self->call.total, total, memory_order_relaxed);
-    atomic_store_explicit(&self->call.done, bytes, memory_order_relaxed);
+    if (self->tables)
+        set_progress(self, bytes, total);
+    else
+        set_progress(self, documents, self->expected);
 }
 
 static void on_stage(const char *stage, uint64_t done, uint64_t total, void *user) {
     (void)stage;
-    on_progress(done, total, 0, user);
+    set_progress(user, done, total);
 }
 
 static int compare_rows(const void *a, const void *b) {
@@ -392,6 +400,10 @@ static int check_needed(const batch_data *data, PyObject *needed) {
     return 0;
 }
 
+static uint64_t count_documents(const batch_data *data) {
+    return data->rows ? data->documents : data->input->rows;
+}
+
 /* Lists the rows of one batch whose text (or page) is not null. */
 static int list_batch_rows(batch_data *data, size_t number, const text_columns *names, bool skip) {
     const data_batch *batch = &data->input->batches[number];
@@ -498,6 +510,7 @@ static PyObject *batch_read_data(PyObject *object, PyObject *args) {
     snprintf(path, sizeof path, "table:%zu", self->data_count);
     const batch_data *data = take_batch_data(self, args, &names, &known);
     reading r = {.self = self, .paths = paths, .count = 1, .known = known};
+    self->expected = data ? count_documents(data) : 0;
     if (!data || !run_reading(&r))
         return NULL;
     if (self->first_bad.code != DOPPEL_OK)
@@ -565,7 +578,7 @@ static PyObject *batch_read_paths(PyObject *object, PyObject *args) {
 /* The data that a document is of, and its number there. */
 static const batch_data *data_of(const batch_object *self, uint64_t position, uint64_t *number) {
     for (size_t i = 0; i < self->data_count; i++) {
-        uint64_t documents = self->data[i]->rows ? self->data[i]->documents : self->data[i]->input->rows;
+        uint64_t documents = count_documents(self->data[i]);
         if (position < documents) {
             *number = position;
             return self->data[i];
@@ -941,6 +954,13 @@ static PyObject *batch_kept_stream(PyObject *object, PyObject *unused) {
     return stream_of_held(self->data[self->data_count - 1]->held, self->mask);
 }
 
+/* is_table(): whether the data has columns with names. */
+static PyObject *batch_is_table(PyObject *object, PyObject *unused) {
+    const batch_object *self = (const batch_object *)object;
+    (void)unused;
+    return PyBool_FromLong(self->data_count && self->data[self->data_count - 1]->input->is_struct);
+}
+
 /* ---- pairs ---- */
 
 typedef struct pair_finding {
@@ -1070,6 +1090,19 @@ static bool open_output(batch_object *self, PyObject *path, doppel_writer **writ
         raise_error(status, &error, NULL);
     Py_DECREF(bytes);
     return good && status == DOPPEL_OK;
+}
+
+/* format_of(path): what a file with this name would be read as, or None. */
+static PyObject *batch_format_of(PyObject *object, PyObject *path) {
+    PyObject *bytes = NULL;
+    (void)object;
+    if (!PyUnicode_FSConverter(path, &bytes))
+        return NULL;
+    const char *format = doppel_input_format(PyBytes_AsString(bytes));
+    Py_DECREF(bytes);
+    if (format)
+        return PyUnicode_FromString(format);
+    Py_RETURN_NONE;
 }
 
 /* open_outputs(records, removed): opens the files that write_records and write_removed fill; None: there is none. They
@@ -1302,7 +1335,10 @@ static doppel_status do_overlap(void *argument) {
     size_t known = o->self->known_count;
     o->options.against = paths;
     o->options.against_count = known;
-    return doppel_overlap_find(paths + known, 1, &o->options, NULL, &o->error);
+    doppel_status status = doppel_overlap_find(paths + known, 1, &o->options, NULL, &o->error);
+    if (status == DOPPEL_OK)
+        set_progress(o->self, o->self->expected, o->self->expected);
+    return status;
 }
 
 /* One of the two of each pair. */
@@ -1366,6 +1402,9 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
         PyErr_NoMemory();
     PyObject *result = NULL;
     self->first_bad = (doppel_error){0};
+    self->expected = 0;
+    for (size_t i = 0; i < self->data_count; i++)
+        self->expected += count_documents(self->data[i]);
     if (good && !PyErr_Occurred() && run(self, do_overlap, &found, &found.error))
         result = self->first_bad.code == DOPPEL_OK ? overlap_columns(&found, name) : raise_bad(self);
     for (size_t i = 0; i < 5; i++)
@@ -1514,9 +1553,11 @@ static PyMethodDef batch_methods[] = {
     {"columns", batch_columns, METH_VARARGS, "columns(id, only_copies)"},
     {"mask", batch_mask, METH_NOARGS, "mask()"},
     {"finish", batch_finish, METH_NOARGS, "finish()"},
+    {"is_table", batch_is_table, METH_NOARGS, "is_table()"},
     {"kept_stream", batch_kept_stream, METH_NOARGS, "kept_stream()"},
     {"pairs", batch_pairs, METH_VARARGS, "pairs(id, collapse)"},
     {"stats", batch_stats, METH_NOARGS, "stats()"},
+    {"format_of", batch_format_of, METH_O, "format_of(path)"},
     {"open_outputs", batch_open_outputs, METH_VARARGS, "open_outputs(records, removed)"},
     {"write_removed", batch_write_removed, METH_NOARGS, "write_removed()"},
     {"write", batch_write, METH_VARARGS, "write(writer, annotate)"},

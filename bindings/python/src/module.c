@@ -144,6 +144,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                         NULL,
                                         NULL};
 
+PyMODINIT_FUNC PyInit__doppel(void);
 PyMODINIT_FUNC PyInit__doppel(void) {
     static int (*const parts[])(PyObject * module) = {init_errors, add_constants, init_arrow,
                                                       init_recipe, init_sketches, init_index,
