@@ -409,7 +409,7 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
-    bool stays;      /* `text` stays where it is after the call, too (doppel_table.in_memory) */
+    bool stays;      /* `text` stays valid after the call (doppel_table.in_memory) */
     bool from_table; /* a row of a table: `line` is its number, from 1 */
 } doppel_document;
 
@@ -441,7 +441,7 @@ typedef struct doppel_input_options {
     const char *option_prefix; /* what stands ahead of the names of options in messages, e.g. "against-"; may be NULL */
     /* A key of this struct, or one of extra_keys, that no record has, once all are read. May be NULL. */
     void (*unseen)(const char *key, void *user);
-    const struct doppel_tables *tables; /* who reads tables (below), which must outlive the run; NULL: nobody */
+    const struct doppel_tables *tables; /* reads tables (below); must outlive the run; NULL: there are none */
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -478,21 +478,22 @@ typedef struct doppel_work {
  * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
  * byte `{`), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html,
- * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. What options.tables claims is read
- * as a table, a row a document: its number is the line of messages and of made ids, and a row whose text (and page) is
- * null is bad. In web archives, pages and texts
- * that were answered with 200 are documents, and redirects and revisits are aliases; everything else is left out. The
- * emitted bytes do not depend on the number of threads. A bad record or file is reported and left out, and DOPPEL_OK is
- * given (see counts); with `strict` the first one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be
- * NULL. */
+ * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. A path that options.tables claims
+ * is read as a table, each row a document: messages and made ids have the row's number, from 1, as the line, and a row
+ * without text and page (both null) is bad. In a folder that has tables, files whose names begin with "_" or "." are
+ * left out. In web archives, pages and texts that were answered with 200 are documents, and redirects and revisits are
+ * aliases; everything else is left out. The emitted bytes do not depend on the number of threads. A bad record or file
+ * is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first one ends the run with
+ * DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
 
-/* Tables: documents in columns, as the Arrow C data interface has them. */
+/* Tables: documents in columns, by the Arrow C data interface. doppel_column reads one column of an array;
+ * doppel_tables lets doppel_input_run read tables, such as Parquet files, with the caller's own library. */
 
-/* The structures of the Arrow C data and stream interfaces, which every Arrow library shares. Field by field they are
- * described in the Arrow specification, "The Arrow C data interface". */
+/* The structures of the Arrow C data and stream interfaces, the same in every Arrow library. The Arrow specification,
+ * "The Arrow C data interface", describes their fields. */
 #ifndef ARROW_C_DATA_INTERFACE
 #define ARROW_C_DATA_INTERFACE
 #define ARROW_FLAG_DICTIONARY_ORDERED 1
@@ -533,69 +534,75 @@ struct ArrowArrayStream {
 };
 #endif
 
-/* A column whose rows are read as text, where they stand: strings and binary data with 32-bit or 64-bit offsets or as
- * views, dictionaries of them, and numbers, truth values, dates and timestamps, which are written out. Offsets of
- * slices, validity bitmaps and the validity of an enclosing struct are heeded. The members are the library's own. */
+/* A column whose rows are read as text. Strings and binary data, with 32-bit or 64-bit offsets or as views, are read in
+ * place; numbers, bools, dates (ISO 8601) and timestamps are written out; and so for dictionaries of these. Offsets of
+ * slices, validity bitmaps and the validity of an enclosing struct are respected. The members are private. */
 typedef struct doppel_column {
-    const struct ArrowArray *parent, *array,
-        *values;        /* the struct, or NULL; the column; its dictionary, or the column */
-    int64_t at;         /* of row 0 in the column, its own offset not counted */
-    int index, kind;    /* how an index is stored, and a value */
-    int unit;           /* of timestamps */
-    bool zoned, binary; /* a timestamp is in UTC; the values are no strings but bytes */
+    const struct ArrowArray *parent; /* the struct, or NULL */
+    const struct ArrowArray *array;  /* the column */
+    const struct ArrowArray *values; /* its dictionary, or the column itself */
+    int64_t at;                      /* of row 0 in the column, its own offset not counted */
+    int index, kind;                 /* how an index is stored, and a value */
+    int unit;                        /* of timestamps */
+    bool zoned, binary;              /* a timestamp is in UTC; the values are bytes, not strings */
 } doppel_column;
 
-/* What a value that is no string may need to be written out. */
+/* The bytes that a value that is not a string may need when it is written out. */
 #define DOPPEL_COLUMN_ROOM 48
 
-/* The column `name` of an array of structs, or with name NULL the array itself. Errors: DOPPEL_ERROR_INPUT when it is
- * of a type that cannot be read as text, or malformed; the message says so, and names no column. *found (may be NULL
- * with name NULL): whether there is such a column. Everything is borrowed. */
+/* The column `name` of an array of structs or, if name is NULL, the array itself. *found: whether there is such a
+ * column; with found NULL a missing one is an error. Errors: DOPPEL_ERROR_INPUT for a type that cannot be read as text
+ * or a malformed array; the message does not name the column ("is of the Arrow type ..."). The schema, until this
+ * returns, and the array, as long as the column is used, are borrowed. */
 DOPPEL_API doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema *schema,
                                             const struct ArrowArray *array, const char *name, bool *found,
                                             doppel_error *error);
 
-/* A row of it, from 0: strings are borrowed from the array, everything else is written to `room`, of DOPPEL_COLUMN_ROOM
- * bytes. Data NULL: it is null. */
+/* Row `row` of the column, from 0; it must be less than the length of the array. Strings are borrowed from the array;
+ * other values are written to `room`, which has DOPPEL_COLUMN_ROOM bytes. Data NULL: it is null. Any number of threads
+ * may read a column. */
 DOPPEL_API doppel_slice doppel_column_get(const doppel_column *column, uint64_t row, char *room);
 
-/* A table that was opened. */
+/* An open table. `open` fills it; what it points to belongs to the reader, and must stay until `close`. */
 typedef struct doppel_table {
-    size_t size;                  /* sizeof(doppel_table) */
-    void *handle;                 /* its reader's own */
-    uint64_t parts;               /* that are read by themselves, such as row groups */
-    const uint64_t *rows, *bytes; /* of each part, and about how much that is in memory; its reader's own */
-    const char *columns;          /* the names of all its columns, separated by commas, for messages; NULL: not known */
-    bool in_memory;               /* what its parts give stays in memory, at one place, after it was closed, too */
+    size_t size;           /* sizeof(doppel_table) */
+    void *handle;          /* for the reader */
+    uint64_t parts;        /* that can be read independently, such as row groups */
+    const uint64_t *rows;  /* of each part */
+    const uint64_t *bytes; /* of each part in memory, roughly; NULL: not known */
+    const char *columns;   /* the names of all columns, separated by commas, for messages; NULL: not known */
+    bool in_memory;        /* its arrays stay at the same address in memory even after `close` */
 } doppel_table;
 
-/* Who reads tables for doppel_input_run, such as a library for Parquet: calls from any thread, several at a time. A
- * table is opened once a run, by the thread that comes to it, and closed when all its parts were read; with in_memory
- * what it gave must stay until the caller that gave the options is done with them. Of the errors of open and read,
- * DOPPEL_ERROR_MEMORY and DOPPEL_ERROR_INTERRUPTED end the run, others the table: what of it was read by then counts.
- */
+/* A reader of tables for doppel_input_run, such as a library for Parquet. Its functions are called from any thread,
+ * several at a time. A run opens each table once, and closes it when all its parts are read. With in_memory, what the
+ * table gave must stay in memory as long as the object that got the options (a doppel_batch) is used. Of the errors of
+ * open and read, DOPPEL_ERROR_MEMORY and DOPPEL_ERROR_INTERRUPTED end the run; others end the table, and the documents
+ * read before count. */
 typedef struct doppel_tables {
     size_t size; /* sizeof(doppel_tables) */
     void *user;
-    /* Whether a path is one of a table; asked of each path, before it is opened. */
+    /* Whether a path is that of a table, by its name alone: it may be the name of a file in a folder, without the
+     * folder. Called before a path is opened, and perhaps more than once. */
     bool (*claims)(const char *path, void *user);
-    /* For a path with "://" in it: gives each table that it stands for (a folder, a pattern) to `found`, in the order
-     * of their names; it stands for itself if it gives none. NULL: paths stand for themselves. */
+    /* For a path that contains "://": calls `found` for each table that it stands for (a folder, a pattern), in the
+     * order of their names. If there are none, or this fails, the path itself is opened. NULL: URLs are not expanded.
+     */
     doppel_status (*list)(const char *path, doppel_status (*found)(const char *path, void *to), void *to, void *user,
                           doppel_error *error);
-    /* Opens a table, of which the named columns are wanted, those of them that it has. */
+    /* Opens a table, to read those of the named columns that it has. */
     doppel_status (*open)(const char *path, const char *const *columns, size_t column_count, doppel_table *table,
                           void *user, doppel_error *error);
-    /* Gives one part of it, as a stream of structs with the wanted columns. Batches of about a megabyte are best: where
-     * a part is large (64 MiB), each goes to another thread. */
+    /* Gives one part, as a stream of structs with the wanted columns, which the library releases. Batches of about a
+     * megabyte are best: the batches of a part of more than 64 MiB are shared out among the threads. */
     doppel_status (*read)(const doppel_table *table, uint64_t part, struct ArrowArrayStream *stream, void *user,
                           doppel_error *error);
     void (*close)(doppel_table *table, void *user);
 } doppel_tables;
 
 /* The format that doppel_input_run takes a file for by its name alone, whether it exists or not, with .gz and .zst
- * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or (.parquet, which takes a reader of tables)
- * "Parquet", constants; NULL: the content decides. */
+ * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or "Parquet" (.parquet, which only
+ * options.tables can read), constants; NULL: the content decides. */
 DOPPEL_API const char *doppel_input_format(const char *path);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
@@ -1151,17 +1158,16 @@ DOPPEL_API doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_wri
  * meanwhile. The writer must stay open until both are done; NULL: none. */
 DOPPEL_API void doppel_batch_set_output(doppel_batch *batch, doppel_writer *writer);
 
-/* The rows of a table that was read (not `known`), and which documents they are. */
+/* A file that was read, and which documents its rows are. */
 typedef struct doppel_batch_rows {
     const char *path;
-    uint64_t count;            /* rows; after a `limit`, those that were looked at */
-    const uint64_t *positions; /* by row; DOPPEL_NO_POSITION: it was left out. NULL: `path` is no table */
+    uint64_t count;            /* rows that were read (fewer than all after a `limit`); documents, if it is no table */
+    const uint64_t *positions; /* of each row; DOPPEL_NO_POSITION: it is no document. NULL: the file is no table */
 } doppel_batch_rows;
 
-/* Gives every file that was read, in order, where the options have `tables`: so what was decided can be written as
- * tables again. Errors: those of the callback, DOPPEL_ERROR_MEMORY; after `resume`, which reads again, those of
- * reading.
- */
+/* Calls `table` for every file that was read, in order, except those of `known` documents, if the options have
+ * `tables`: so that what was decided can be written as tables again. `rows` is borrowed during the call. After `resume`
+ * the inputs are read again. Errors: those of the callback and of reading, DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_batch_each_table(const doppel_batch *batch,
                                                  doppel_status (*table)(const doppel_batch_rows *rows, void *user),
                                                  void *user, doppel_error *error);
@@ -1186,29 +1192,30 @@ typedef struct doppel_batch_stats {
 } doppel_batch_stats;
 DOPPEL_API void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats);
 
-/* The parts of a batch, for engines that spread the work over many machines. Documents are near candidates when they
- * have the same key in some band; docs/FORMAT.md section 11 defines both. */
+/* The steps of a batch as calls, for engines that spread the work over many machines. Two documents are candidates when
+ * they have the same key in some band; docs/FORMAT.md section 11 defines bands and keys. */
 
-/* The bands that find 999 in 1,000 pairs of a similarity; either of *bands and *rows may be given, 0 is filled in.
- * Gives the share of pairs at the very similarity that they find; 0: no such bands are possible. */
+/* Plans bands that find 999 of 1,000 pairs of a similarity. Where *bands or *rows is 0 it is filled in, else it stays.
+ * Gives the share of pairs of exactly this similarity that they find; 0: such bands are not possible. */
 DOPPEL_API double doppel_bands_plan(double similarity, int *bands, int *rows);
 
-/* The keys of a set's bands. Errors: DOPPEL_ERROR_USAGE for bands that are not possible, or an empty set,
+/* The keys of a document's bands, from the set of its shingles (doppel_sketch.set); `keys` has room for `bands` of
+ * them. Errors: DOPPEL_ERROR_USAGE for numbers of bands and rows that are not possible, or an empty set;
  * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
 
-/* Two near documents, by their places in the order of keeping. */
+/* Two near documents, by their positions in the order of keeping. */
 typedef struct doppel_edge {
     uint32_t a, b;
-    float similarity; /* what decides among several originals: the greater, then the smaller place */
+    float similarity; /* among several originals the greatest decides, then the smallest position */
 } doppel_edge;
 
-/* Decides as doppel_batch_decide does, of `count` documents in the order of keeping: one stays unless it is near an
- * earlier one that stays. original[i] is the original of document i, itself if it stays; similarity[i] (NULL: not
- * wanted) that of the two, NaN where it stays. With link_any everything that edges connect is one group, of which the
- * first stays; then similarity is that of the best edge of the document, to whichever document. The order of edges, and
- * edges given twice, do not matter; they are sorted in place. Errors: DOPPEL_ERROR_USAGE for a place of `count` or more
- * or an edge from a document to itself, DOPPEL_ERROR_MEMORY. */
+/* Decides as doppel_batch_decide does, for `count` documents in the order of keeping: one stays unless it is near an
+ * earlier one that stays. original[i] is the original of document i, or i if it stays; similarity[i] (similarity may be
+ * NULL) is that of the two, or NaN if i stays. With link_any all documents that edges connect are one group, of which
+ * the first stays, and similarity[i] is the greatest of the edges of i. The order of the edges, and edges given twice,
+ * do not matter; the array is reordered. Errors: DOPPEL_ERROR_USAGE for a position of `count` or more, or an edge from
+ * a document to itself; DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_count, uint32_t count, bool link_any,
                                              uint32_t *original, float *similarity, doppel_error *error);
 

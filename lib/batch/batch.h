@@ -479,7 +479,7 @@ typedef enum dp_set_kind {
     DP_SET_STORED,    /* it stands in the journal's file */
     DP_SET_OF_RECORD, /* a record, of dp_doc.record_length bytes at this position (records.c) */
     DP_SET_OF_TEXT,   /* a text, at this position of the file of texts; 0: it has not been read again */
-    DP_SET_OF_MEMORY  /* a text of the caller's, of dp_doc.record_length bytes at this address */
+    DP_SET_OF_MEMORY  /* a text in the caller's memory, of dp_doc.record_length bytes at this address */
 } dp_set_kind;
 
 static inline dp_set_kind dp_doc_set_kind(const dp_doc *doc) {

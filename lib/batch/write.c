@@ -444,12 +444,12 @@ doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_writer *writer
 
 /* ---- as tables ---- */
 
-/* Reads a reading that a journal had, so that its files are known. */
 static doppel_status take_nothing(void *state, const doppel_document *document, doppel_output *output) {
     (void)state, (void)document, (void)output;
     return DOPPEL_OK;
 }
 
+/* Reads the inputs of a reading that came from a journal again, to learn its files and rows. */
 static doppel_status note_files(const doppel_batch *batch, const dp_reading *reading, dp_input_units *units,
                                 doppel_error *error) {
     doppel_input_options options = batch->settings.input;

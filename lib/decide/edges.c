@@ -1,8 +1,8 @@
 /* edges.c - which documents stay, given all near pairs: doppel_decide_edges.
  *
- * Documents are numbers in the order of keeping. Sorted by their later end, edges of a document come together, and when
- * they do, what became of all earlier documents is known: one pass decides. With link_any sets of connected documents
- * grow together, each led by its smallest number. */
+ * Documents are numbers in the order of keeping. Edges are sorted by their later document, so that all earlier
+ * documents are decided when a document's edges are read: one pass is enough. With link_any a union-find joins
+ * connected documents into sets, each represented by its smallest number. */
 #include "decide/decide.h"
 
 #include <math.h>
@@ -29,7 +29,7 @@ static doppel_status check_edges(doppel_edge *edges, size_t edge_count, uint32_t
     return DOPPEL_OK;
 }
 
-/* Whether a similarity is the greater one; one that is not known (NaN) is the smallest. */
+/* Whether a is greater than b; NaN, which is not known, is less than every number. */
 static bool is_greater(float a, float b) {
     return a > b || (isnan(b) && !isnan(a));
 }

@@ -1,12 +1,12 @@
 /* arrow.c - tables: columns of Arrow arrays as texts (doppel_column_init, doppel_column_get), and documents of their
  * rows (dp_table_open, dp_table_next on the reading side, dp_format_table on any thread).
  *
- * Nothing is copied: a string is given where it stands. Row r of a column is entry offset + r of its buffers, and in a
- * struct the struct's own offset counts, too; where there is a dictionary, the entry is an index into that, which has
- * an offset of its own. An index that is out of bounds is null, so that no malformed dictionary leads outside.
+ * Strings are not copied. Row r of a column is entry offset + r of its buffers; in a struct the struct's own offset is
+ * added. With a dictionary, the entry is an index into it, and the dictionary has an offset of its own. An index that
+ * is out of bounds is null, so that a malformed one reads nothing outside.
  *
- * A table is cut into parts by its reader. A part is a unit of work, whose thread reads it whole; a large part is read
- * on the reading side, a batch a unit, so that several threads can work on it. */
+ * The reader of a table divides it into parts. A part is a unit of work, which one thread reads whole; a large part is
+ * read on the reading side, each batch a unit, so that several threads can work on it. */
 #include "input/reader.h"
 
 #include <stdatomic.h>
@@ -82,8 +82,8 @@ static bool set_kind(doppel_column *column, const char *format, int *buffers) {
 
 /* Whether an array has what its kind needs: `rows` entries from its offset on. */
 static bool is_whole(const struct ArrowArray *array, int buffers, int64_t rows) {
-    if (array->length < rows || array->offset < 0 || array->n_buffers < buffers ||
-        (array->n_buffers > 0 && !array->buffers))
+    if (array->length < rows || array->offset < 0 || array->offset > INT64_MAX - array->length ||
+        array->n_buffers < buffers || (array->n_buffers > 0 && !array->buffers))
         return false;
     for (int i = 1; i < buffers; i++)
         if (rows && !array->buffers[i] && !(buffers == 3 && i == 2))
@@ -104,7 +104,7 @@ static doppel_status malformed(doppel_error *error) {
     return dp_fail(error, DOPPEL_ERROR_INPUT, "is a malformed Arrow array");
 }
 
-/* The values, which stand in the array itself or in its dictionary. */
+/* The values, which are in the array itself or in its dictionary. */
 static doppel_status set_values(doppel_column *column, const struct ArrowSchema *schema, int64_t rows,
                                 doppel_error *error) {
     const struct ArrowArray *array = column->array;
@@ -235,7 +235,20 @@ static int print_day(int64_t moment, int64_t units, char *room) {
     return hour ? (int)(hour - room) : length;
 }
 
-/* With as many digits as it takes to read the same number back. */
+/* Makes the locale's decimal point, which may be several bytes, a point; gives by how many bytes the number got
+ * shorter.
+ */
+static int set_point(char *number) {
+    char *point = number + strspn(number, "+-0123456789einfa");
+    size_t size = strcspn(point, "0123456789");
+    if (!*point)
+        return 0;
+    *point = '.';
+    memmove(point + 1, point + size, strlen(point + size) + 1);
+    return (int)size - 1;
+}
+
+/* With the fewest digits, from 14 (6 for a float) on, that read back as the same number. */
 static int print_float(double value, bool single, char *room) {
     int length = 0, most = single ? 9 : 17;
     for (int digits = most - 3; digits <= most; digits++) {
@@ -243,7 +256,7 @@ static int print_float(double value, bool single, char *room) {
         if (single ? strtof(room, NULL) == (float)value : strtod(room, NULL) == value)
             break;
     }
-    return length;
+    return length - set_point(room);
 }
 
 static int print_value(const doppel_column *column, int64_t at, char *room) {
@@ -309,8 +322,9 @@ static size_t wanted_columns(const doppel_input_options *options, const char *na
     return count;
 }
 
-/* The reader of tables has failed: that ends the table (unit->failure) or, for want of memory and when interrupted, the
- * run. */
+/* The reader of tables has failed: that ends the table (unit->failure) or, without memory and when interrupted, the
+ * run.
+ */
 static void reader_failed(dp_unit *unit, doppel_status status, const doppel_error *error) {
     if (status == DOPPEL_ERROR_MEMORY)
         dp_unit_no_memory(unit);
@@ -356,7 +370,7 @@ static void release_stream(struct ArrowArrayStream *stream) {
     stream->release = NULL;
 }
 
-/* Says why a stream could not give what it was asked for. */
+/* Says why a stream failed. */
 static void stream_failed(struct ArrowArrayStream *stream, int code, char *failure, size_t room) {
     const char *why = stream->get_last_error ? stream->get_last_error(stream) : NULL;
     snprintf(failure, room, "cannot be read: %.130s", why && *why ? why : strerror(code));
@@ -372,7 +386,7 @@ static bool open_part(const dp_table *table, uint64_t part, struct ArrowArrayStr
     return status == DOPPEL_OK;
 }
 
-/* Lets a batch go, but not its table. */
+/* Releases a batch, but not its table. */
 static void release_batch(dp_table_batch *batch) {
     if (batch->array.release)
         batch->array.release(&batch->array);
@@ -471,11 +485,6 @@ typedef struct row_columns {
     doppel_column column[DP_FIELDS + DP_EXTRA];
     char room[DP_FIELDS + DP_EXTRA][DOPPEL_COLUMN_ROOM];
 } row_columns;
-
-static bool bad_table(dp_reader *reader, dp_unit *unit, const char *file, const char *why) {
-    dp_reader_bad_file(reader, unit, file, "%s", why);
-    return false;
-}
 
 static bool init_columns(dp_reader *reader, dp_unit *unit, const char *file, row_columns *columns) {
     const dp_table_batch *batch = &unit->table;
@@ -610,7 +619,7 @@ static void read_table(dp_reader *reader, dp_unit *unit, const char *file) {
     else if (!unit->failure[0] && unit->table.array.release)
         read_rows(reader, unit, file);
     if (unit->failure[0] && !dp_reader_stopped(reader, unit))
-        bad_table(reader, unit, file, unit->failure);
+        dp_reader_bad_file(reader, unit, file, "%s", unit->failure);
 }
 
 const dp_format dp_format_table = {.name = "table", .record = "row", .read = read_table};

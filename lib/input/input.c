@@ -712,8 +712,8 @@ typedef struct path_walk {
     const doppel_tables *tables; /* NULL: there are none */
     glob_t matches;              /* of the current pattern */
     size_t next_match;
-    dp_buffer listed; /* the tables that the current URL stands for, each NUL-ended, */
-    size_t next_listed;
+    dp_buffer listed;   /* the tables that the current URL stands for, each NUL-ended */
+    size_t next_listed; /* the position of the next of them */
     walk_folder *folders;
     size_t depth, capacity;
     dp_buffer path; /* of the file that was given last, NUL-ended */
@@ -763,12 +763,12 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Whether a name says that it is none of the data: _SUCCESS, ._part.crc. */
+/* Whether a name marks a file as no part of the data: _SUCCESS, ._part.crc. */
 static bool is_beside(const struct dirent *entry) {
     return entry->d_name[0] == '_' || entry->d_name[0] == '.';
 }
 
-/* Whether a folder holds tables, or folders of them: then files whose names begin with _ or . are none of the data. */
+/* Whether a folder holds tables, or nothing but folders: then files whose names begin with _ or . are not data. */
 static bool holds_tables(const path_walk *walk, const walk_folder *folder) {
     bool folders = false, others = false;
     for (size_t i = 0; i < folder->count; i++) {
@@ -878,7 +878,7 @@ static doppel_status add_listed(const char *path, void *to) {
     return walk->no_memory ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
 
-/* Lists the tables that a URL stands for; false: it stands for itself, and opening it will tell what is wrong. */
+/* Lists the tables that a URL stands for; false: it stands for itself, and opening it will report what is wrong. */
 static bool list_url(path_walk *walk, const char *path) {
     walk->listed.size = walk->next_listed = 0;
     if (!walk->tables || !walk->tables->list || !strstr(path, "://"))
@@ -1075,7 +1075,7 @@ static bool next_table_part(unit_source *source, dp_unit *unit) {
     return false;
 }
 
-/* The open table is read part by part, of which the unit gets the first. */
+/* Opens a table, which is read part by part: the unit gets the first. */
 static bool open_table(unit_source *source, dp_unit *unit) {
     unit->kind = DP_UNIT_TABLE;
     if (!dp_table_open(&source->table, source->options, source->name.data, source->file.size, unit))

@@ -22,8 +22,8 @@ typedef struct dp_input_file {
     uint64_t number; /* in the order of the input, from 0 */
     char *path;
     bool table;
-    uint64_t documents; /* that it had */
-    size_t left_out;    /* of a table: where its rows begin in dp_input_units.left_out; they end where the next begin */
+    uint64_t documents;
+    size_t left_out; /* of a table: where its rows begin in dp_input_units.left_out; they end where the next begin */
 } dp_input_file;
 
 /* Which documents each unit of work has: a run notes them, so that a later run over the same paths, with the same
@@ -32,7 +32,7 @@ typedef struct dp_input_units {
     uint64_t *first; /* the number of the first document of each unit; documents count from 0 */
     size_t count, capacity;
     uint64_t documents; /* of all units */
-    /* Where there are tables among the inputs: the files, and of tables the rows that are no documents. */
+    /* If the options have `tables`: the files, and the rows of tables that are not documents. */
     dp_input_file *files;
     size_t file_count, file_capacity;
     uint64_t *left_out;

@@ -161,7 +161,7 @@ typedef struct dp_table dp_table;
 typedef struct dp_table_batch {
     dp_table *table;
     uint64_t part;
-    bool whole_part;    /* the part is still to be read; else `array` has the rows, or nothing if it has none */
+    bool whole_part;    /* the part is still to be read; else `array` has rows, unless the table has none */
     uint64_t first_row; /* of the table, from 0 */
     struct ArrowSchema schema;
     struct ArrowArray array;
@@ -325,7 +325,7 @@ typedef struct dp_table_cursor {
 /* False: it cannot be opened; unit->failure says why, or unit->status, where that ends the run. */
 bool dp_table_open(dp_table_cursor *cursor, const doppel_input_options *options, const char *path, uint64_t file_bytes,
                    dp_unit *unit);
-/* Gives the next part or batch to the unit, at least one a table; false: there is none left. */
+/* Gives the next part or batch to the unit, at least one for each table; false: there is none left. */
 bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit);
 void dp_table_cursor_free(dp_table_cursor *cursor);
 void dp_table_batch_free(dp_table_batch *batch);

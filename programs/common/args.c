@@ -211,14 +211,14 @@ static bool promises_other(const cli_option *option, const char *path) {
                   {".z", "compress"}};
     size_t length = strlen(path);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        bool is_parquet = i == 0;
         size_t size = strlen(others[i].ending);
         if (length <= size || strcasecmp(path + length - size, others[i].ending) != 0)
             continue;
-        if (!i && option->kind == OPTION_TABLE && get_tables())
-            return false;
-        if (!i && option->kind == OPTION_TABLE) {
-            message("--%s %s: Parquet: " WHERE_PARQUET_IS, option->name, path);
-            return true;
+        if (is_parquet && option->kind == OPTION_TABLE) {
+            if (!get_tables())
+                message("--%s %s: Parquet: " WHERE_PARQUET_IS, option->name, path);
+            return !get_tables();
         }
         message("--%s %s: doppel does not write %s; choose a name such as %.*s%s", option->name, path, others[i].what,
                 (int)(length - size), path, i < 6 ? ".jsonl" : "");

@@ -1,4 +1,4 @@
-/* embed.c - who reads and writes tables for the command. */
+/* embed.c - what the embedding program provides for the command: a reader and a writer of tables. */
 #include "common/embed.h"
 
 static const embedded_tables *embedded;

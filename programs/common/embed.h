@@ -1,33 +1,33 @@
-/* embed.h - the command inside another program, such as the Python package: what that brings, and how it runs it.
+/* embed.h - the command inside another program, such as the Python package: what that provides, and how it runs it.
  *
- * A program that can read and write tables (Parquet) says so by embed_tables, then calls doppel_main. In the plain
- * command nobody does, and messages say where Parquet can be had. */
+ * A program that can read and write tables (Parquet) calls embed_tables, then doppel_main. The plain command does not,
+ * and its messages name the package that reads and writes Parquet. */
 #ifndef COMMON_EMBED_H
 #define COMMON_EMBED_H
 
 #include <doppel.h>
 
-/* What a table is written with: an output of one file, or of one for each input, in a folder. One of `output` and
- * `folder` is NULL. */
+/* How tables are written: to one file (`output`), or to a file for each input (below `folder`); the other is NULL. */
 typedef struct table_output {
     const char *output, *folder;
     const char *const *inputs; /* as they were given */
     size_t input_count;
     bool annotate; /* all rows, with group, isDuplicate and originalId added; else those that stay */
     const volatile int *stop;
-    uint64_t memory; /* bytes; 0: as it sees fit */
+    uint64_t memory; /* bytes; 0: the writer chooses */
     int threads;     /* 0: one for each CPU this process may use */
 } table_output;
 
 typedef struct embedded_tables {
     const doppel_tables *read;
     /* Opens the output, before the inputs are read; nothing appears under its name until it is finished. Errors:
-     * DOPPEL_ERROR_USAGE for inputs that are no tables, or two that would be written to one file. */
+     * DOPPEL_ERROR_USAGE for inputs that are not tables, or two that would be written to one file. */
     doppel_status (*create)(const table_output *output, void **writer, void *user, doppel_error *error);
     /* Writes the rows of one input, as the batch has decided. */
     doppel_status (*write)(void *writer, const doppel_batch *batch, const doppel_batch_rows *rows, void *user,
                            doppel_error *error);
-    /* Ends the output and frees the writer (NULL is fine): with `ok` it takes its place, without it is removed. */
+    /* Ends the output and frees the writer (may be NULL): with `ok` the output appears under its name, else it is
+     * removed. */
     doppel_status (*finish)(void *writer, bool ok, void *user, doppel_error *error);
     void *user;
 } embedded_tables;
@@ -37,10 +37,10 @@ void embed_tables(const embedded_tables *tables);
 /* NULL: there are none. */
 const embedded_tables *get_tables(void);
 
-/* What a message says where there are none. */
+/* The end of messages of a command without tables. */
 #define WHERE_PARQUET_IS "the command of the Python package has it: pip install libdoppel pyarrow"
 
-/* The command: gives the exit code. */
+/* Runs the command; returns the exit code. */
 int doppel_main(int argc, char **argv);
 
 #endif

@@ -1,7 +1,7 @@
 /* cmd_dedup.c - doppel dedup: the documents without their copies, and a list of what was removed.
  *
  * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are complete
- * or absent. Tables (Parquet) are written by who reads them (common/embed.h), rows as they were. */
+ * or absent. Tables (Parquet) are written by the embedding program (common/embed.h), rows unchanged. */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/embed.h"
@@ -36,7 +36,7 @@ typedef struct dedup_job {
     writer out, removed;
     bool writes_removed;
     uint64_t replaced; /* records that already had a group, isDuplicate or originalId */
-    void *tables;      /* the writer of tables; NULL: the output is none */
+    void *tables;      /* the writer of tables; NULL: the output is no table */
     uint64_t written;  /* rows of tables */
     doppel_error error;
 } dedup_job;

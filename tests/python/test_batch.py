@@ -303,6 +303,8 @@ def test_pages_are_read_from_a_column_with_html():
     table = pa.table({"html": pages, "text": [None, None, None, FOX], "id": [*"abcd"]})
     unique = doppel.dedup(table)
     assert unique.removed["originalId"].to_list() == ["a", "a"] and unique.mask.to_list() == [True, True, False, False]
+    titles = [{"html": f"<title>A title that is the same, {n}</title><p>text {n}"} for n in "ab"]
+    assert doppel.dedup(titles, by="title") == titles[:1]  # which pages have themselves
     near = [f"<p>{text}" for text in texts_of(5, 60)]  # these are read a second time, to be compared
     expected = answers(lambda: texts_of(5, 60))
     assert answers(lambda: pa.table({"html": near}))["pairs"] == expected["pairs"]

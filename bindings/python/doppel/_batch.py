@@ -172,23 +172,23 @@ def _fields(options: dict[str, Any]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name]
 
 
-def _needed(options: dict[str, Any], known: bool) -> list[tuple[str, str, bool]]:
+_OPTIONAL, _REQUIRED, _OR_PAGES = range(3)  # of a column: whether it must be there, if there is none with pages
+
+
+def _needed(options: dict[str, Any], known: bool) -> list[tuple[str, str, int]]:
     """The columns that options name: the option, the column, and whether it must be there. What has the usual name need
-    not be there, and what decides which document is kept, known documents need not have."""
-    usual = {"id": "id", "url": "url", "title": "title", "html": "html"}
-    needed = [(name, options[name + "_key"], options[name + "_key"] != usual[name]) for name in usual
-              if options[name + "_key"] and (name == "id" or options[name + "_key"] != usual[name])]
-    for name in ("within", "across"):
-        if options[name]:
-            needed.append((name, (options["url_key"] or "url") if options[name] in _HOSTS else options[name], True))
-    for name in ("url", "title"):
-        if options["by"] & _EVIDENCE[name]:
-            needed.append(("by", options[name + "_key"] or name, True))
-    for rule, column in [] if known else _rules(options):
-        column = (options["url_key"] or "url") if rule in _URL_KEEPS else column
-        if column:
-            needed.append(("keep", column, True))
-    return needed
+    not be; pages have titles and addresses themselves; and what decides which document is kept, known documents need
+    not have."""
+    needed = [("id", options["id_key"], _OPTIONAL if options["id_key"] == "id" else _REQUIRED)]
+    needed += [(name, options[name + "_key"], _REQUIRED) for name in ("url", "title", "html")
+               if options[name + "_key"] != name]
+    url = options["url_key"] or "url"
+    needed += [(name, url if options[name] in _HOSTS else options[name], _REQUIRED) for name in ("within", "across")]
+    needed += [("by", options[name + "_key"] or name, _OR_PAGES) for name in ("url", "title")
+               if options["by"] & _EVIDENCE[name]]
+    if not known:
+        needed += [("keep", url if rule in _URL_KEEPS else column, _REQUIRED) for rule, column in _rules(options)]
+    return [each for each in needed if each[1]]
 
 
 # ---- a batch in memory ----
@@ -535,10 +535,10 @@ class _Outputs:
     """Where dedup_files writes to. What cannot be is refused before anything is read: an output that is read, too, or
     stands in a folder that is read; two with one name; JSONL under the name of another format."""
 
-    def __init__(self, output: Any, folder: Any, removed: Any) -> None:
+    def __init__(self, output: Any, folder: Any, removed: Any, allow_bad: bool) -> None:
         from ._parquet import Parquet
 
-        self.tables = Parquet()
+        self.tables = Parquet(allow_bad)
         self.output, self.folder, self.removed = (
             None if value is None else _path(name, value)
             for name, value in (("output", output), ("output_dir", folder), ("removed", removed)))
@@ -601,7 +601,7 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
                                         if name != "missing"})
     options["allow_bad"] = allow_bad
     paths, known = _paths("inputs", inputs), [] if against is None else _paths("against", against)
-    outputs = _Outputs(output, output_dir, removed)
+    outputs = _Outputs(output, output_dir, removed, allow_bad)
     batch = _doppel.Batch(options, outputs.tables)
     if not dry_run:
         outputs.check(batch, paths, known, annotate)
@@ -613,8 +613,8 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
         if outputs.is_table and not dry_run:
             writer = outputs.tables.create(outputs.output, outputs.folder, paths, options["memory"], options["threads"])
         if known:
-            _check_read(batch.read_paths(known, True), "against", options)
-        _check_read(batch.read_paths(paths, False), "inputs", options)
+            _read(batch, known, "against", options)
+        _read(batch, paths, "inputs", options)
         batch.decide()
         summary = {"method": _METHODS[options["method"]], **batch.stats()}
         summary["removed"] = summary["documents"] - summary["kept"]
@@ -651,17 +651,22 @@ def _finish(batch: Any, writer: Any, done: bool) -> None:
         batch.finish_outputs(done)
 
 
-def _check_read(found: tuple[tuple[str, int, str] | None, list[str]], argument: str, options: dict[str, Any]) -> None:
+def _read(batch: Any, paths: list[str], argument: str, options: dict[str, Any]) -> None:
     """A file that cannot be read is an error, unless that is allowed; a row that is left out is told by a warning, and
     so is a column that is not there."""
     from warnings import warn
 
-    bad, unseen = found
+    known = argument == "against"
+    try:
+        bad, unseen = batch.read_paths(paths, known)
+    except _doppel.InputError as error:
+        raise _doppel.InputError(f"{argument}: {error}") from None
     if bad is not None and not bad[1] and not options["allow_bad"]:
         raise _doppel.InputError(f"{argument}: {bad[0]}: {bad[2]}")
     if bad is not None:
         place, what = (f"{bad[0]}:{bad[1]}", "rows") if bad[1] else (bad[0], "files")
         warn(f"{argument}: {what} were left out; the first: {place}: {bad[2]}", RuntimeWarning, stacklevel=3)
-    for option, name, required in _needed(options, argument == "against"):
-        if required and name in unseen:
+    pages = (options["html_key"] or "html") not in unseen
+    for option, name, required in _needed(options, known):
+        if name in unseen and (required == _REQUIRED or required == _OR_PAGES and not pages):
             warn(f'{argument}: no record has a field "{name}", which {option} names', RuntimeWarning, stacklevel=3)

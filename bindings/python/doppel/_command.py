@@ -23,7 +23,7 @@ def main() -> int:
 
         warnings.showwarning = _show
         arguments = [b"doppel", *map(os.fsencode, sys.argv[1:])]
-        return _doppel.command(arguments, Parquet())
+        return _doppel.command(arguments, Parquet(allow_bad=b"--allow-bad" in arguments))
     except KeyboardInterrupt:  # before the command looks after it, or after
         return _INTERRUPTED
 

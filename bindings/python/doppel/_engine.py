@@ -35,16 +35,16 @@ class Engine:
     (True, 'a', 'content_hash')
 
     A document is a str, which is its text, or a mapping with any of `id`, `url`, `title`, `text`, `html` (str, or bytes
-    in any charset), `ttl`, and the engine's `fields`; other keys are left alone. It has at least one of url, title,
+    in any charset), `ttl`, and the engine's `fields`; other keys are ignored. It has at least one of url, title,
     text and html. A missing id is the canonical URL, else 16 hex digits of the digest.
 
-    An Engine may be used by any number of threads at a time, and waits without the GIL. It belongs to the process that
+    Any number of threads may use an Engine at a time; calls release the GIL. It belongs to the process that
     opened it: after a fork, open another one in the child; it cannot be pickled. It is a context manager, and closed
     when it is collected.
 
     path_or_url: None is a new one in memory. A path is a folder, which is made if it is not there; one process at a
-        time may write to it, any number may read. `redis://HOST:PORT/DB?prefix=NAME` and the like are a memory that
-        processes share.
+        time may write to it, any number may read. `redis://HOST:PORT/DB?prefix=NAME` is shared by any number of
+        processes.
     preset: "general", "crawl" or "article"; by default general, in Redis crawl.
 
     Of the following, None means: as the preset has it, or the folder that is there. What it was made with cannot be
@@ -155,7 +155,7 @@ class Engine:
         return self._engine.get(id)
 
     def remove(self, id: Id) -> bool:
-        """Forgets a document; whether it was there.
+        """Forgets a document; gives whether it was there.
 
         >>> Engine().remove("a")
         False
@@ -246,8 +246,7 @@ class Engine:
 
     def _batch(self, call: Any, documents: Any, progress: Progress) -> list[Verdict] | Table:
         if type(documents).__module__.partition(".")[0] in _inputs._makers:
-            made = _inputs.arrow(documents, "documents", [*_COLUMNS, *self.options["fields"]])
-            documents = documents if getattr(made, "is_list", False) else made
+            documents = _inputs.arrow(documents, "documents", [*_COLUMNS, *self.options["fields"]])
         try:
             made = call(documents, _inputs.reporter(progress))
         except _doppel.Error as error:
@@ -300,7 +299,7 @@ class Engine:
         return self._engine.stats()
 
     def expire(self) -> int:
-        """Removes the documents whose time is over, and says how many; happens by itself while documents are added.
+        """Removes expired documents; gives their number. Adding documents does this, too.
 
         >>> Engine().expire()
         0
@@ -394,7 +393,7 @@ def _listed(values: Any, argument: str) -> list[Any]:
 
 
 def _ids(ids: Any) -> list[Id]:
-    """A list of ids, all of which are looked at before any is used."""
+    """A list of ids, all checked before any is used."""
     listed = _listed(ids, "ids")
     for number, id in enumerate(listed):
         if isinstance(id, bool) or not (isinstance(id, (str, bytes)) or hasattr(id, "__index__")):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class HammingIndex(_doppel.HammingIndex):
-    """A set of (fingerprint, owner) entries that finds every fingerprint within k bits of a query: never one missed,
-    never one farther.
+    """A set of (fingerprint, owner) entries that finds every fingerprint within k bits of a query: it misses none, and
+    gives none that is farther.
 
     bits: the width of the fingerprints, 1 to 64, or 128.
     distance: the distance that it is planned for. Others can be asked for, and larger ones take longer.
@@ -53,7 +53,7 @@ class HammingIndex(_doppel.HammingIndex):
         """Opens a saved index. It can be changed, in memory: the file stays as it is until save() replaces it.
 
         Blocks of the file are read, and checked, when they are first needed. While it is open the file must not be
-        written to; to remove it, or to rename another one into its place, does no harm.
+        written to; removing it, or renaming another one into its place, does no harm.
 
         Raises OSError when there is no such file, StoreError when it is no index or is damaged.
 
@@ -85,8 +85,8 @@ class HammingIndex(_doppel.HammingIndex):
         """Adds many entries at once, much faster than one at a time: all of them or, when it raises, none.
 
         fingerprints: a list, a NumPy array, or a column of Arrow data, as fingerprint() gives it. Nulls are refused.
-        owners: as many numbers; None: 0, 1, 2, ...
-        expires: as many times, or one for all; None: never.
+        owners: a number for each, or one for all; None: 0, 1, 2, ...
+        expires: a time for each, or one for all; None: never.
 
         >>> import doppel
         >>> index = doppel.HammingIndex()
@@ -100,7 +100,7 @@ class HammingIndex(_doppel.HammingIndex):
         """Every entry within `distance` bits, the nearest first, then by fingerprint, then by owner.
 
         distance: 0 to the width; None: the one that the index was planned for.
-        limit: only the nearest so many; 0: all.
+        limit: at most this many, the nearest; 0: all.
         now: entries that expire at this time or before do not match; 0: all match.
 
         Gives a list of Match(owner, distance, fingerprint, expires).
@@ -194,7 +194,7 @@ class HammingIndex(_doppel.HammingIndex):
         """Writes the index to a file, which is there whole or not at all; open() reads it. Other threads may use the
         index meanwhile.
 
-        The file holds the secret order of bits of the index: who can read it can choose fingerprints that make finds
+        The file holds the index's secret order of bits: anyone who can read it can choose fingerprints that make finds
         slow.
 
         >>> import doppel, os, tempfile
@@ -223,8 +223,8 @@ class HammingIndex(_doppel.HammingIndex):
         return self._stats()
 
     def validate(self) -> None:
-        """Checks everything there is to check, each block of its file included. Raises StoreError with the reason when
-        something is wrong.
+        """Checks the whole index, each block of its file included. Raises StoreError with the reason if something is
+        wrong.
 
         >>> import doppel
         >>> doppel.HammingIndex().validate()
@@ -232,8 +232,8 @@ class HammingIndex(_doppel.HammingIndex):
         self._validate()
 
     def close(self) -> None:
-        """Frees the index. Calls of other threads that are under way come to their end; later ones raise ValueError. To
-        close it twice does no harm.
+        """Frees the index. Calls of other threads that are under way finish; later ones raise ValueError. Closing it
+        twice does no harm.
 
         >>> import doppel
         >>> index = doppel.HammingIndex()

@@ -2,7 +2,7 @@
 iterable of str.
 
 arrow(data) knows pandas, Hugging Face datasets, DuckDB, pyarrow datasets, polars, and rows that are dicts. None of these
-packages is imported unless the data is one of theirs, which the module of its type tells.
+packages is imported unless the data is one of theirs, which is known from the module of its type.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 class Columns:
-    """Columns that were made of Python values, by name. `_doppel_is_list` tells the extension that it is to give lists,
-    as it does for lists."""
+    """Columns that were made of Python values, by name. With `_doppel_is_list` the extension gives lists, as it does for
+    lists."""
 
     __slots__ = ("columns", "_doppel_is_list")
 
@@ -29,11 +29,11 @@ class Columns:
 
 
 def arrow(data: Any, argument: str = "data", columns: Iterable[str] | None = None) -> Any:
-    """Makes of the caller's data what the extension takes; what it takes already is given as it is.
+    """Turns the caller's data into something that the extension takes; what it takes already is returned as it is.
 
     `columns` are the names of the columns that are wanted, of data whose columns must be made (rows that are dicts,
-    pandas) or read (a dataset): None are all. Those that are not there are passed over: whether a column must be there
-    is the extension's to say. `argument` is what messages call the data.
+    pandas) or read (a dataset); None: all. Names that the data does not have are ignored here: the extension checks
+    that required columns are there. `argument` is what messages call the data.
 
     >>> from doppel._inputs import arrow
     >>> arrow(["a", "b"])
@@ -67,7 +67,7 @@ def _of_columns(data, argument, wanted):
     if len({*lengths.values()}) > 1:
         said = ", ".join(f'"{name}" has {length}' for name, length in lengths.items())
         raise ValueError(f"{argument}: the columns differ in length: {said}")
-    if not made:  # none of what is wanted is there: the extension says so, and names what there is
+    if not made:  # no wanted column is there: the extension says so, and names those that are
         made = {str(name): _doppel.array("string", []) for name in data}
     return Columns(made, is_list)
 
@@ -102,7 +102,7 @@ def _of_rows(rows, argument, wanted, is_list=True):
         values = [row.get(name) for row in rows]
         if wanted is not None or _kind(values) is not None:
             made[str(name)] = _column(values, f"{argument}[{name!r}]")
-    if not made:  # none of what is wanted is there: the extension says so, and names what there is
+    if not made:  # no wanted column is there: the extension says so, and names those that are
         made = {str(name): _column([None] * len(rows), argument) for name in names}
     return Columns(made, is_list)
 
@@ -112,13 +112,13 @@ def _is_arrow(data):
 
 
 def _column(values, argument):
-    """One column as a doppel.Array: Arrow data as it is, Python values by their type."""
+    """One column as a doppel.Array: Arrow data as strings, Python values by their type."""
     from . import _doppel
 
     if isinstance(values, _doppel.Array):
         return values
     if _is_arrow(values):
-        return _doppel.array("string", _doppel.texts(values, argument), argument)
+        return _doppel.array("string", _doppel.texts(values, "text", argument), argument)
     if isinstance(values, (str, bytes)):
         raise TypeError(f"{argument}: expected a list, not {type(values).__name__}")
     values = list(values)
@@ -151,7 +151,7 @@ def _of_pandas(data, argument, wanted):
         if len(set(names)) < len(names):
             raise ValueError(f"{argument}: two columns have the same name")
         series = {str(name): _of_series(data[name], f"{argument}[{name!r}]") for name in names}
-        if not series:  # none of what is wanted is there: the extension says so, and names what there is
+        if not series:  # no wanted column is there: the extension says so, and names those that are
             from . import _doppel
 
             series = {str(name): _doppel.array("string", []) for name in data.columns}
@@ -162,7 +162,7 @@ def _of_pandas(data, argument, wanted):
 
 
 def _of_series(series, argument):
-    """A pandas Series: where Arrow holds it, as it is; else its values."""
+    """A pandas Series: its Arrow data, if it has some; else its values."""
     if hasattr(series.array, "__arrow_array__") and type(series.dtype).__name__ in ("ArrowDtype", "StringDtype"):
         if getattr(series.dtype, "storage", "pyarrow").startswith("pyarrow"):
             return series.array.__arrow_array__()
@@ -179,15 +179,15 @@ def _is_missing(value):
 
 
 def _joined(columns):
-    """Arrow columns as one table. Those that are made here alone need no pyarrow."""
+    """Arrow columns as one table. pyarrow is needed only if one of them is not a doppel.Array."""
     from . import _doppel
 
     if all(isinstance(column, _doppel.Array) for column in columns.values()):
         return Columns(columns, False)
     import pyarrow
 
-    return pyarrow.table({name: pyarrow.chunked_array(column) if isinstance(column, pyarrow.ChunkedArray)
-                          else pyarrow.array(column) for name, column in columns.items()})
+    return pyarrow.table({name: column if isinstance(column, pyarrow.ChunkedArray) else pyarrow.array(column)
+                          for name, column in columns.items()})
 
 
 # ---- others ----

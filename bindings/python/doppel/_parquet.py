@@ -7,6 +7,7 @@ group as well: the rows that stay, all columns, the schema with its metadata, an
 
 from __future__ import annotations
 
+import itertools
 import os
 
 TYPE_CHECKING = False
@@ -68,7 +69,7 @@ def _joined(folder: str, below: str) -> str:
         from urllib.parse import quote
 
         below = quote(below)
-    return folder.rstrip("/") + "/" + below if folder.strip("/") else folder + below
+    return folder + below if folder.endswith("://") else folder.rstrip("/") + "/" + below
 
 
 def _is_parquet(path: str) -> bool:
@@ -103,6 +104,12 @@ def _elsewhere(path: str) -> tuple[str, str]:
 def check_place(option: str, place: str, source: str) -> None:
     """Refuses an output that is an input, matches its pattern, or is below its folder: it would be read the next time."""
     here, there = _local_path(place), _local_path(source)
+    if there == source and _is_wild(source) and not os.path.lexists(source):
+        from glob import glob
+
+        for each in glob(source):
+            check_place(option, place, each)
+        return
     message = f"{option}: {place} is an input: choose another"
     if source == "-" or place == "-" and option != "output_dir" or (here is None) != (there is None):
         return
@@ -215,14 +222,17 @@ class _Table:
     nothing is decoded again to be written, or when it is read once more.
     """
 
-    def __init__(self, path: str, wanted: list[str], held: Held | None) -> None:
+    def __init__(self, path: str, wanted: list[str], held: Held | None, failed: set[str]) -> None:
+        self._failed = failed
+        self.held_bytes = 0
         self._parquet = _pyarrow().parquet
         self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
         file = self._file()
         self._metadata, schema = file.metadata, file.schema_arrow
-        optional, text = wanted[:3], wanted[3]  # id, url, title; text, html and what options name
+        text, *others = wanted[3:]  # after id, url and title: html and what options name
+        optional = {*wanted[:3]} - {text, *others}
         self._given = [name for name in dict.fromkeys(wanted) if self._is_given(schema, name, name in optional)]
         read = None if held is not None else self._given
         self.columns = ", ".join(schema.names)
@@ -266,17 +276,21 @@ class _Table:
     def read(self, part: int) -> Any:
         """The row group as a stream of batches."""
         pyarrow = _pyarrow()
-        batches = self._read_before(part) or self._batches(part)
+        batches = self._each_given(self._read_before(part) or self._batches(part))
         first = next(batches, None)
         if first is None:
             return pyarrow.table({})
-        given = first.select(self._given)
-        return pyarrow.RecordBatchReader.from_batches(given.schema, self._each_given(given, batches))
+        return pyarrow.RecordBatchReader.from_batches(first.schema, itertools.chain((first,), batches))
 
-    def _each_given(self, first: Any, rest: Iterator[Any]) -> Iterator[Any]:
-        yield first
-        for batch in rest:
-            yield batch.select(self._given)
+    def _each_given(self, batches: Iterator[Any]) -> Iterator[Any]:
+        try:
+            for batch in batches:
+                yield batch.select(self._given)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            self._failed.add(self._path)
+            raise
 
     def _read_before(self, part: int) -> Iterator[Any] | None:
         """What is held of the row group, if that is all of it."""
@@ -296,6 +310,7 @@ class _Table:
                                        columns=self._given if self._held is None else None):
             if self._held is not None:
                 held.append(batch)
+                self.held_bytes += batch.nbytes
             yield batch
 
     def close(self) -> None:
@@ -318,9 +333,13 @@ def _free_memory() -> int:
 class Parquet:
     """Who reads and writes Parquet for the extension."""
 
-    def __init__(self) -> None:
+    def __init__(self, allow_bad: bool = False) -> None:
+        self._allow_bad = allow_bad
         self._held: dict[str, Held] = {}
+        self._most = 0  # bytes that may be held
+        self._tables: list[_Table] = []  # of which something is held
         self._states: dict[str, tuple[int, int]] = {}
+        self._failed: set[str] = set()  # files that could not be read to their end
 
     def claims(self, path: str) -> bool:
         return _is_parquet(path) or "://" in path
@@ -331,18 +350,30 @@ class Parquet:
     def open(self, path: str, columns: list[str]) -> _Table:
         if not _is_parquet(path):
             raise ValueError("only Parquet is read from URLs: a name that ends in .parquet")
-        table = _Table(path, columns, self._held.get(path))
-        if self._states.setdefault(path, table.state) != table.state:
-            raise ValueError("it has changed since it was read: start again")
+        try:
+            table = _Table(path, columns, self._held_of(path), self._failed)
+            if table.in_memory:
+                self._tables.append(table)
+            if self._states.setdefault(path, table.state) != table.state:
+                raise ValueError("it has changed since it was read: start again")
+        except BaseException:
+            self._failed.add(path)
+            raise
         return table
+
+    def _held_of(self, path: str) -> Held | None:
+        """Nothing more is held when decoding made much more of the files than they said."""
+        held = self._held.get(path)
+        return held if held or sum(table.held_bytes for table in self._tables) <= self._most else None
 
     def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0,
                threads: int = 0) -> _Writer:
         """Before the inputs are read: what stays of them will be written. They are held in memory if they take at most
         half of `memory`, or an eighth of what the machine has free."""
         writer = _Writer(output, folder, inputs, threads)
-        writer.states = self._states
-        if writer.bytes <= (memory // 2 if memory else _free_memory() // 8):
+        writer.states, writer.failed, writer.allow_bad = self._states, self._failed, self._allow_bad
+        self._most = memory // 2 if memory else _free_memory() // 8
+        if writer.bytes <= self._most:
             self._held = writer.held = {path: {} for path in writer.inputs}
         return writer
 
@@ -403,18 +434,18 @@ def _named(error: OSError, path: str) -> OSError:
     return OSError(f"{path}: cannot be written: {error}")
 
 
+_numbers = itertools.count()  # of outputs of this process, whatever threads write them
+
+
 class _Output:
     """One file that is being written: under another name until it is whole. Its row groups are encoded elsewhere."""
-
-    _number = 0
 
     def __init__(self, path: str, schema: Any, options: dict[str, Any]) -> None:
         from ._parquet_join import Joined
 
-        _Output._number += 1
         self.path, self._schema, self._options = path, schema, options
         self._system, self._inside = _filesystem(path)
-        self._beside = f"{self._inside}.{os.getpid()}-{_Output._number}.tmp"
+        self._beside = f"{self._inside}.{os.getpid()}-{next(_numbers)}.tmp"
         try:
             self._sink = self._system.open_output_stream(self._beside)
         except OSError as error:
@@ -500,6 +531,8 @@ class _Writer:
         self.inputs: dict[str, str] = {}  # where each goes
         self.held: dict[str, Held] = {}
         self.states: dict[str, tuple[int, int]] = {}
+        self.failed: set[str] = set()
+        self.allow_bad = False
         self.failure: BaseException | None = None  # of `write`
         self._plan(inputs)
         try:
@@ -600,11 +633,14 @@ class _Writer:
                change: Callable[[Any, int], Any]) -> Iterator[int]:
         """The first `count` rows of an input. Threads change and encode some at a time; what they made is appended in
         order."""
+        from ._doppel import InputError
+
         try:
+            self._check_failed()
+            if path in self.failed and not count:
+                return
             source = _Source(path, self.held.get(path, {}), added, count)
             if self.states.get(path, source.state) != source.state or source.rows < count:
-                from ._doppel import InputError
-
                 raise InputError(f"{path}: it has changed since it was read: start again")
             output = self._open(path, source.schema, source.metadata)
 
@@ -622,11 +658,19 @@ class _Writer:
             self.failure = error
             raise
 
+    def _check_failed(self) -> None:
+        """A file that could not be read to its end is an error, unless that is allowed."""
+        for path in () if self.allow_bad else sorted(self.failed & self.inputs.keys()):
+            from ._doppel import InputError
+
+            raise InputError(f"{path}: it could not be read to its end, and so nothing is written")
+
     def finish(self, ok: bool) -> None:
         """All files take their places, or none appears."""
         files, self._files = self._files, []
         try:
             if ok:
+                self._check_failed()
                 for file in files:
                     file.close()
                 while files:

@@ -25,7 +25,7 @@ SKETCH_COLUMNS = ("digest", "fingerprint", "signature", "bands", "words", "set")
 
 
 def changed_recipe(recipe: Any, bits: int | None = None, slots: int | None = None) -> Any:
-    """A recipe with another width of the fingerprint, or with signatures of so many slots; None: as it is.
+    """A recipe with another width of the fingerprint, or with signatures of `slots` slots; None: unchanged.
 
     >>> changed_recipe("page", bits=32).text
     'simhash32:words=5:hash=fast:weight=tf'
@@ -51,7 +51,7 @@ def _changed_text(text: str, bits: int | None, slots: int | None) -> _doppel.Rec
 
 
 def _changed(recipe: _doppel.Recipe, bits: int | None, slots: int | None) -> _doppel.Recipe:
-    """The canonical text leads with simhashB."""
+    """The canonical text begins with simhashB."""
     head, *parts = recipe.text.split(":")
     if bits is not None:
         head = f"simhash{bits}"
@@ -148,7 +148,7 @@ def digest(texts: Any, *, recipe: Any = "page", text: str = "text", missing: str
 
 
 def _planned_bands(similarity: float, bands: int | None, rows: int | None) -> tuple[int, int]:
-    """Bands and rows for a similarity, what is given of them kept."""
+    """Bands and rows for a similarity; a number that is given stays."""
     for name, value in (("bands", bands), ("rows", rows)):
         if value is not None and (not isinstance(value, int) or not 0 < value < 1 << 31):
             raise ValueError(f"{name}: expected a number from 1 on, not {value!r}")
@@ -156,20 +156,20 @@ def _planned_bands(similarity: float, bands: int | None, rows: int | None) -> tu
         raise ValueError(f"similarity: expected more than 0, and 1 at most, not {similarity!r}")
     planned = _doppel.bands_plan(similarity, bands or 0, rows or 0)
     if not planned[2]:
-        raise ValueError(f"bands: there are none of bands={bands}, rows={rows} for similarity={similarity}")
+        raise ValueError(f"bands: there are none with bands={bands}, rows={rows} for similarity={similarity}")
     return planned[0], planned[1]
 
 
 def sketch(data: Any, *, text: str = "text", recipe: Any = "page", similarity: float = 0.8, bands: int | None = None,
            rows: int | None = None, columns: Iterable[str] = ("digest", "fingerprint", "signature", "bands"),
            min_words: int = 5, missing: str = "error", threads: int = 0, progress: Progress = None) -> Table:
-    """What near-duplicate detection needs to know of each text: a building block for engines that spread the work over
-    many machines. Texts are candidates when they have the same key in one of the bands; verify() measures candidates,
+    """What near-duplicate detection needs of each text: a building block for engines that spread the work over many
+    machines. Texts are candidates when they have the same key in one of the bands; verify() measures candidates,
     and decide() keeps one of each group.
 
     data: as `texts` of fingerprint().
-    similarity, bands, rows: the bands are those that find 999 of 1,000 pairs of this similarity; either number can be
-        given instead.
+    similarity, bands, rows: bands and rows are planned to find 999 of 1,000 pairs of this similarity; one or both
+        can be given.
     columns: the columns that are wanted, of
         digest: SHA-256 of the normalised words; null without words
         fingerprint: uint64, or 16 bytes
@@ -221,7 +221,7 @@ def verify(pairs: Any, *, a: str = "a", b: str = "b", recipe: Any = "page", thre
     pairs: Arrow data with two columns, of texts or of sets (lists of uint64, as sketch() gives them); or a list of
         tuples of two str.
     a, b: the names of the two columns.
-    recipe: of texts; sets bear the mark of theirs.
+    recipe: of texts. It does not matter for sets, which must have been made with one recipe.
     threads, progress: as of fingerprint().
 
     Gives a Table with a row for each pair:
@@ -244,7 +244,7 @@ def verify(pairs: Any, *, a: str = "a", b: str = "b", recipe: Any = "page", thre
 
 
 def _characters(text: str, places: Sequence[int]) -> dict[int, int]:
-    """Where in a str the places in its UTF-8 are."""
+    """Positions in the UTF-8 of a str, as positions in the str."""
     if text.isascii():
         return {place: place for place in places}
     data, last, count, found = text.encode(), 0, 0, {}
@@ -265,7 +265,7 @@ def compare(a: str, b: str, *, recipe: Any = "page", passages: int = 0) -> Compa
     """Every measure on two texts, and the passages they share.
 
     recipe: a Recipe or its text.
-    passages: also the runs of at least so many words that stand in both; 0: they are not looked for. In each Passage
+    passages: also find the runs of at least this many words that are in both texts; 0: do not. For a Passage p,
         a[p.a_start:p.a_end] and b[p.b_start:p.b_end] are the run in each text.
 
     Gives a Comparison; a measure that has no value, such as the distance to a text without words, is None.
@@ -294,7 +294,7 @@ def hamming(a: Any, b: Any) -> Any:
     Gives an int for two fingerprints, a list for lists, and an Array of int32 where there is Arrow data. Where a side
     is null, so is the result.
 
-    Raises ValueError when both sides have a length, and not the same.
+    Raises ValueError for two sides of different lengths.
 
     >>> import doppel
     >>> doppel.hamming(0b1011, 0b0010)

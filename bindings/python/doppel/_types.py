@@ -308,8 +308,8 @@ def _shown(value):
 
 
 def array_to_numpy(array, dtype=None, copy=None):
-    """Array.__array__: numbers and truth values without nulls as they are, decimals with NaN for null, bytes of a fixed
-    size as void; everything else as objects."""
+    """Array.__array__: numbers and bools without nulls as they are, doubles with NaN for null, bytes of a fixed size as
+    void; everything else as objects."""
     import numpy
 
     kind, _, size = array.type.partition("[")

@@ -628,7 +628,7 @@ static PyObject *capsule_of_array(PyObject *self) {
     return capsule;
 }
 
-/* The type that a consumer would like is passed over, as the protocol allows: it converts what it gets. */
+/* The requested type is ignored, as the protocol allows: the consumer converts. */
 static PyObject *array_c_array(PyObject *self, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"requested_schema", NULL};
     PyObject *requested = Py_None, *pair = NULL;
@@ -645,7 +645,7 @@ static PyObject *array_c_array(PyObject *self, PyObject *args, PyObject *kwargs)
 
 /* ---- array(type, values): of Python values ---- */
 
-/* What a value that does not fit is told to be. */
+/* Turns an OverflowError into a ValueError that names the row. */
 static PyObject *out_of_range(const char *argument, Py_ssize_t row, const char *type) {
     if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
@@ -669,14 +669,18 @@ static int take_integer(value_kind kind, PyObject *value, const char *argument, 
     return PyErr_Occurred() ? (out_of_range(argument, row, kinds[kind].name), -1) : 0;
 }
 
-/* A list of integers, `width` of them or any number (width 0); gives them in new memory. NULL: an exception. */
+/* A list of integers, *count of them for a kind with a width; gives them in new memory, and their number. NULL: an
+ * exception. */
 static void *take_integers(value_kind kind, PyObject *list, const char *argument, Py_ssize_t row, size_t *count) {
     bool narrow = kind == VALUE_UINT32_LIST;
     Py_ssize_t length = PySequence_Check(list) ? PySequence_Size(list) : -1;
-    if (length < 0 || (narrow && (size_t)length != *count)) {
+    if (length < 0) {
         PyErr_Clear();
-        return raise_type(argument, row, narrow ? "a list of the width of the type" : "a list of int", list);
+        return raise_type(argument, row, "a list of int", list);
     }
+    if (narrow && (size_t)length != *count)
+        return PyErr_Format(PyExc_ValueError, "%s[%zd]: expected a list of length %zu, not %zd", argument, row, *count,
+                            length);
     *count = (size_t)length;
     uint64_t *numbers = malloc(((size_t)length + 1) * sizeof *numbers);
     for (Py_ssize_t i = 0; numbers && i < length; i++) {
@@ -729,8 +733,13 @@ static int put_number(array_builder *builder, PyObject *value, const char *argum
 }
 
 static int put_bytes(array_builder *builder, PyObject *value, const char *argument, Py_ssize_t row) {
-    if (!PyBytes_Check(value) || (size_t)PyBytes_Size(value) != builder->width)
-        return raise_type(argument, row, "bytes of the width of the type", value), -1;
+    if (!PyBytes_Check(value))
+        return raise_type(argument, row, "bytes", value), -1;
+    if ((size_t)PyBytes_Size(value) != builder->width) {
+        PyErr_Format(PyExc_ValueError, "%s[%zd]: expected bytes of length %zu, not %zd", argument, row, builder->width,
+                     PyBytes_Size(value));
+        return -1;
+    }
     memcpy((char *)builder->values + (size_t)row * builder->width, PyBytes_AsString(value), builder->width);
     return 0;
 }

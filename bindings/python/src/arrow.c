@@ -251,7 +251,7 @@ static int set_schema(data_input *data, const char *argument) {
     return 0;
 }
 
-/* Takes over a batch, also when it fails; one without rows is let go of. */
+/* Takes over a batch, also when it fails; one without rows is released. */
 static int add_batch(data_input *data, struct ArrowArray *array, const char *argument) {
     const char *fault = fault_of_array(&data->schema, array);
     if (!fault && array->length && data->batch_count == data->batch_room) {
@@ -295,7 +295,7 @@ static int stream_failed(struct ArrowArrayStream *stream, int code, const char *
     return -1;
 }
 
-/* Reads a stream to its end. Whoever makes the batches may need the GIL, in this thread or in others. */
+/* Reads a stream to its end, without the GIL: its producer may need it, in this thread or in others. */
 static int read_stream(struct ArrowArrayStream *stream, const char *argument, data_input *data) {
     int code, result;
     Py_BEGIN_ALLOW_THREADS;
@@ -413,7 +413,7 @@ static int add_bytes(array_builder *builder, PyObject *bytes, const char *argume
     return builder_add_string(builder, text) ? 0 : (PyErr_NoMemory(), -1);
 }
 
-/* By way of bytes, since the UTF-8 that a str can give itself stays with it. */
+/* By way of bytes: PyUnicode_AsUTF8AndSize would keep its UTF-8 in the str as long as that lives. */
 static int add_str(array_builder *builder, PyObject *item, const char *argument, Py_ssize_t row) {
     PyObject *bytes = PyUnicode_AsUTF8String(item);
     if (!bytes) {
@@ -495,7 +495,7 @@ static PyObject *call_if_there(PyObject *object, const char *name, bool *has) {
     return result;
 }
 
-/* doppel/_inputs.py makes Arrow data of rows that are dicts, and marks it. */
+/* doppel/_inputs.py makes Arrow data of rows that are dicts, and marks it, so that results are lists. */
 static bool was_list(PyObject *object) {
     PyObject *mark = PyObject_GetAttrString(object, "_doppel_is_list");
     bool marked = mark == Py_True;
@@ -547,7 +547,7 @@ static PyObject *column_names(const struct ArrowSchema *schema) {
     return joined;
 }
 
-static int no_column(const data_input *data, const char *name) {
+int raise_no_column(const data_input *data, const char *name) {
     PyObject *names = column_names(&data->schema);
     if (names && PyUnicode_GetLength(names))
         PyErr_Format(PyExc_KeyError, "no column \"%s\"; the columns are %U", name, names);
@@ -557,7 +557,7 @@ static int no_column(const data_input *data, const char *name) {
     return -1;
 }
 
-/* Bytes of a binary column must be UTF-8, as those of a list. */
+/* Bytes of a binary column must be UTF-8, like those of a list. */
 static int check_binary(const doppel_column *column, const data_batch *batch, const char *argument) {
     char room[DOPPEL_COLUMN_ROOM];
     for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
@@ -579,7 +579,7 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
     if (found)
         *found = there;
     if (status == DOPPEL_OK && !there)
-        return found ? 0 : no_column(data, name);
+        return found ? 0 : raise_no_column(data, name);
     if (status == DOPPEL_OK)
         return column->binary ? check_binary(column, &data->batches[batch], argument) : 0;
     if (data->is_struct)
@@ -589,21 +589,23 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
     return -1;
 }
 
-/* Whether data without batches has a column; data_column says so of others. */
-static bool has_column(const data_input *data, const char *name) {
+const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child) {
     if (!data->is_struct)
-        return true;
-    for (int64_t i = 0; i < data->schema.n_children; i++)
-        if (data->schema.children[i]->name && !strcmp(data->schema.children[i]->name, name))
-            return true;
-    return false;
+        return &data->schema;
+    for (*child = 0; *child < data->schema.n_children; ++*child) {
+        const struct ArrowSchema *schema = data->schema.children[*child];
+        if (schema->name && !strcmp(schema->name, name))
+            return schema;
+    }
+    return NULL;
 }
 
 static int add_texts(const data_input *data, const char *name, const char *argument, PyObject *list) {
     char room[DOPPEL_COLUMN_ROOM];
     doppel_column column;
-    if (!has_column(data, name))
-        return no_column(data, name);
+    int64_t child;
+    if (!find_schema(data, name, &child))
+        return raise_no_column(data, name);
     for (size_t batch = 0; batch < data->batch_count; batch++) {
         if (data_column(data, batch, name, argument, NULL, &column) < 0)
             return -1;
@@ -634,7 +636,7 @@ static PyObject *texts(PyObject *module, PyObject *args) {
     return list;
 }
 
-/* ---- data that is held by several ---- */
+/* ---- data with several holders ---- */
 
 struct held_data {
     atomic_size_t holders;

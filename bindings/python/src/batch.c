@@ -336,7 +336,12 @@ typedef struct reading {
 
 static doppel_status do_read(void *argument) {
     reading *r = argument;
-    return doppel_batch_read(r->self->batch, r->paths, r->count, r->known, &r->self->counts, &r->error);
+    const doppel_error *bad = &r->self->first_bad;
+    doppel_status status = doppel_batch_read(r->self->batch, r->paths, r->count, r->known, &r->self->counts, &r->error);
+    /* That not all could be read is said better by what could not. */
+    if (status == DOPPEL_ERROR_INPUT && !r->error.file[0] && bad->code != DOPPEL_OK && !bad->line)
+        r->error = *bad;
+    return status;
 }
 
 static bool run_reading(reading *r) {
@@ -373,29 +378,37 @@ static int no_column(const data_input *data, const char *option, const char *nam
     return -1;
 }
 
-/* Checks the columns that options name, (option, name, whether it must be there) each: those that are there must be
- * readable as text. -1: an exception. */
-static int check_needed(const batch_data *data, PyObject *needed) {
-    const char *option, *name;
-    int required;
-    for (Py_ssize_t i = 0; i < PyList_Size(needed); i++) {
+/* Whether a column must be there, as doppel/_batch.py says it. */
+enum { OPTIONAL, REQUIRED, OR_PAGES };
+
+/* Raises that a column cannot be read as text, if it cannot. */
+static int check_readable(const data_input *data, const char *option, const char *name) {
+    for (size_t i = 0; i < data->batch_count; i++) {
         doppel_column column;
         doppel_error error = {0};
         bool found;
-        if (!PyArg_ParseTuple(PyList_GetItem(needed, i), "ssp", &option, &name, &required))
-            return -1;
-        if (!find_column(data->input, name)) {
-            if (required)
-                return no_column(data->input, option, name);
+        if (doppel_column_init(&column, &data->schema, &data->batches[i].array, name, &found, &error) == DOPPEL_OK)
             continue;
-        }
-        for (size_t b = 0; b < data->input->batch_count; b++)
-            if (doppel_column_init(&column, &data->input->schema, &data->input->batches[b].array, name, &found,
-                                   &error) != DOPPEL_OK) {
-                PyErr_Format(PyExc_TypeError, "%s: the column \"%s\" %s%s", option, name, error.message,
-                             strcmp(option, "id") ? "" : "; id=None numbers the rows");
-                return -1;
-            }
+        PyErr_Format(PyExc_TypeError, "%s: the column \"%s\" %s%s", option, name, error.message,
+                     strcmp(option, "id") ? "" : "; id=None numbers the rows");
+        return -1;
+    }
+    return 0;
+}
+
+/* Checks the columns that options name, (option, name, whether it must be there) each: those that are there must be
+ * readable as text. -1: an exception. */
+static int check_needed(const data_input *data, PyObject *needed, const char *html) {
+    for (Py_ssize_t i = 0; i < PyList_Size(needed); i++) {
+        const char *option, *name;
+        int required;
+        if (!PyArg_ParseTuple(PyList_GetItem(needed, i), "ssi", &option, &name, &required))
+            return -1;
+        bool there = find_column(data, name);
+        if (there && check_readable(data, option, name) < 0)
+            return -1;
+        if (!there && (required == REQUIRED || (required == OR_PAGES && !find_column(data, html))))
+            return no_column(data, option, name);
     }
     return 0;
 }
@@ -472,7 +485,8 @@ static batch_data *take_batch_data(batch_object *self, PyObject *args, text_colu
         return free(data), PyErr_NoMemory(), NULL;
     }
     data->input = held_input(data->held);
-    if (list_rows(data, names, flag_option(self->options, "skip_missing")) < 0 || check_needed(data, needed) < 0)
+    if (list_rows(data, names, flag_option(self->options, "skip_missing")) < 0 ||
+        check_needed(data->input, needed, names->html) < 0)
         return free_batch_data(data), NULL;
     self->data[self->data_count] = data;
     self->inputs[self->data_count++] = data->input;

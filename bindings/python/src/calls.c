@@ -2,14 +2,13 @@
  * end; every WAKE_MS it takes the GIL to run Python's signal handlers and, every second time, to report progress.
  * Python runs signal handlers on its main thread alone, so that the work cannot run there: Ctrl-C would wait for it.
  *
- * All state is on the stack of the caller, who always waits for the end of the thread. A process that is forked
- * meanwhile has neither of the two. */
+ * All state is on the stack of the caller, which always joins the thread. A process forked meanwhile has neither. */
 #include "module.h"
 
 #include <pthread.h>
 #include <time.h>
 
-/* A tenth of a second for progress; half of it for signals, well below what a person notices. */
+/* Signals are served at this interval, well below what a person notices, and progress at twice that. */
 enum { WAKE_MS = 50 };
 
 typedef struct running_call {
@@ -47,8 +46,7 @@ static bool wait_a_while(running_call *running) {
     return done;
 }
 
-/* Tells `progress` what was done; nothing before the total is known. False: it raised. */
-static bool report(long_call *call) {
+bool report_progress(long_call *call) {
     uint64_t total = atomic_load(&call->total), done = atomic_load(&call->done);
     if (!call->progress || call->progress == Py_None || !total)
         return true;
@@ -68,14 +66,14 @@ static bool wait_for_end(long_call *call, running_call *running) {
         Py_END_ALLOW_THREADS;
         if (done)
             return fine;
-        if (fine && (PyErr_CheckSignals() < 0 || (wakes % 2 == 0 && !report(call)))) {
+        if (fine && (PyErr_CheckSignals() < 0 || (wakes % 2 == 0 && !report_progress(call)))) {
             call->stop = 1;
             fine = false;
         }
     }
 }
 
-/* Starts the thread; false: there is none. The clock that is waited by does not jump. */
+/* Starts the thread; false: it cannot be started. The wait goes by a clock that does not jump. */
 static bool start(running_call *running, pthread_t *thread) {
     pthread_condattr_t by_clock;
     pthread_condattr_init(&by_clock);
@@ -101,6 +99,6 @@ doppel_status run_long_call(long_call *call, doppel_status (*work)(void *argumen
     pthread_cond_destroy(&running.ended);
     pthread_mutex_destroy(&running.mutex);
     if (fine && running.status == DOPPEL_OK)
-        fine = report(call);
+        fine = report_progress(call);
     return fine ? running.status : DOPPEL_ERROR_INTERRUPTED;
 }

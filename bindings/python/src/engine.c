@@ -7,12 +7,12 @@
  *     get(id), remove(id), similar(id_or_document, limit, similarity, distance)
  *     stats(), options(), expire(), compact(), backup(path), close(); verify(path), which opens nothing
  *
- * Documents are read where they are: strings of Python and of Arrow are lent to the library for the time of a call. A
- * batch is read twice when it is longer than a piece: first all of it, so that a wrong document is reported before
- * anything is added, then a piece at a time, each one call of the library.
+ * The library reads documents in place: it borrows the strings of Python and of Arrow during a call. A batch that is
+ * longer than a piece is read twice: first all of it, so that an invalid document is reported before anything is added,
+ * then a piece at a time, each one call of the library.
  *
- * Any number of threads may call; each call is counted, and close() waits until none is under way. An Engine that was
- * inherited by a forked process is refused there and never closed: what it has open is the parent's. */
+ * Any number of threads may call; calls are counted, and close() waits until none is under way. In a forked process
+ * calls of an Engine that the parent opened are refused, and it is never closed there: its files are the parent's. */
 #include "engine.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 /* A piece of a batch: this many documents, or fewer that have this many bytes. The library is as fast with it as with
- * more, and it takes much less than a second, after which Ctrl-C is served and progress told. */
+ * more, and it takes much less than a second, after which signals are served and progress is reported. */
 enum { PIECE = 1000 };
 #define PIECE_BYTES ((size_t)8 << 20)
 
@@ -33,7 +33,7 @@ typedef struct engine_object {
     doppel_recipe *own_recipe; /* made of the caller's text; or NULL */
     document_keys keys;
     bool connects;        /* to a server, whose answer a call may have to wait for */
-    unsigned forks;       /* as it was when this was opened */
+    unsigned forks;       /* fork_count() when this was opened */
     long process;         /* that opened it */
     pthread_mutex_t lock; /* of what is below, and of `engine` */
     pthread_cond_t left;  /* the last call has ended */
@@ -43,15 +43,8 @@ typedef struct engine_object {
 
 /* ---- forks ---- */
 
-/* How often the process, and those it comes from, were forked. */
-static _Atomic unsigned forks;
-
-static void count_fork(void) {
-    atomic_fetch_add(&forks, 1);
-}
-
 static bool is_inherited(const engine_object *self) {
-    return self->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+    return self->forks != fork_count();
 }
 
 /* ---- calls ---- */
@@ -79,7 +72,8 @@ typedef struct engine_call {
     pthread_cond_t changed;
 } engine_call;
 
-/* The long call that this thread waits for: Python code that runs meanwhile must not wait for it to end. */
+/* The long call that this thread waits for: Python code that runs meanwhile (progress, signal handlers) must not close
+ * its engine, since that would wait for the call. */
 static _Thread_local engine_call *under_way;
 
 /* Counts a call in; NULL: an exception. */
@@ -105,21 +99,21 @@ static void leave(engine_object *self) {
     pthread_mutex_unlock(&self->lock);
 }
 
-/* Looks every tenth of a second whether the call is to end, and then lets it fail if the server does not answer: once,
- * as the time that is still waited begins anew each time. */
+/* Looks every tenth of a second whether the call was asked to stop, and then ends its wait for the server: once, since
+ * each doppel_engine_stop_waiting starts the time allowed for an answer again. */
 static void *watch(void *argument) {
     engine_call *c = argument;
-    bool told = false;
+    bool stopped = false;
     pthread_mutex_lock(&c->lock);
-    while (!c->done && !told) {
+    while (!c->done && !stopped) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 100000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
         pthread_cond_timedwait(&c->changed, &c->lock, &until);
-        told = c->call.stop;
-        if (told && !c->done)
+        stopped = c->call.stop;
+        if (stopped && !c->done)
             doppel_engine_stop_waiting(c->engine);
     }
     pthread_mutex_unlock(&c->lock);
@@ -216,7 +210,7 @@ typedef struct batch_call {
     doppel_error why; /* of that one */
 } batch_call;
 
-/* What was done is told as soon as the call ends. */
+/* Counts the documents of a piece that is done, for progress. */
 static doppel_status count_done(engine_call *c, doppel_status status) {
     if (status == DOPPEL_OK)
         c->call.done += c->count;
@@ -644,7 +638,7 @@ static int open_engine(engine_object *self, const char *path, const doppel_engin
         return document_keys_init(&self->keys, doppel_engine_get_options(self->engine)->fields);
     }
     doppel_error *why = &o.c.call.error;
-    doppel_engine_close(o.c.engine); /* it was opened, and the wait for that interrupted */
+    doppel_engine_close(o.c.engine); /* not NULL: it was opened, but the call was interrupted */
     if (needs.folder && !why->file[0] && !strstr(why->message, path))
         snprintf(why->file, sizeof why->file, "%s", path);
     raise_error(status, why, NULL);
@@ -676,7 +670,7 @@ static PyObject *engine_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (self) {
         pthread_mutex_init(&self->lock, NULL);
         pthread_cond_init(&self->left, NULL);
-        self->forks = atomic_load(&forks);
+        self->forks = fork_count();
         self->process = (long)getpid();
         if (read_engine_options(dict, &options) || hold_recipe(self, dict, &options) ||
             open_engine(self, bytes ? PyBytes_AsString(bytes) : NULL, &options))
@@ -854,10 +848,6 @@ static PyMethodDef engine_functions[] = {
 int init_engine(PyObject *module) {
     if (init_engine_values())
         return -1;
-    if (pthread_atfork(NULL, NULL, count_fork)) {
-        PyErr_NoMemory();
-        return -1;
-    }
     doppel_module.engine = add_type(module, &engine_spec);
     return doppel_module.engine ? add_functions(module, engine_functions) : -1;
 }

@@ -37,13 +37,13 @@ int ttl_of_object(PyObject *value, uint64_t *ttl);
 enum { KEY_ID, KEY_URL, KEY_TITLE, KEY_TEXT, KEY_HTML, KEY_TTL, KEYS };
 enum { MOST_FIELDS = 16, MOST_KEYS = KEYS + MOST_FIELDS };
 
-/* Their names, as str. */
+/* The names of the members, as str. */
 typedef struct document_keys {
     PyObject *key[MOST_KEYS];
     size_t count;
 } document_keys;
 
-/* `fields` is a list with commas. -1: an exception; they are to be freed all the same. */
+/* `fields`: names separated by commas. -1: an exception. Must be freed in either case. */
 int document_keys_init(document_keys *keys, const char *fields);
 void document_keys_free(document_keys *keys);
 
@@ -66,7 +66,7 @@ typedef struct one_item {
 } one_item;
 item_list list_of_one(one_item *one);
 
-/* Empties a list, and lets go what it held. */
+/* Empties a list, and releases what it held. */
 void release_items(item_list *list);
 
 /* Adds a document, a str or a mapping, to a list; -1: an exception. */
@@ -84,7 +84,7 @@ typedef struct document_source {
     size_t count, next; /* documents in all, and the number of the next one */
 } document_source;
 
-/* Takes all documents; -1: an exception. It is to be closed all the same. */
+/* Takes all documents; -1: an exception. Must be closed in either case. */
 int source_open(document_source *source, const document_keys *keys, PyObject *documents);
 void source_close(document_source *source);
 
@@ -97,7 +97,6 @@ int source_rewind(document_source *source);
 /* What its functions need; -1: an exception. */
 int init_engine_values(void);
 
-PyObject *none(void);
 PyObject *string_or_none(doppel_slice slice); /* data NULL: None */
 PyObject *make_verdict(const doppel_verdict *verdict);
 PyObject *make_stats(const doppel_engine_stats *stats);

@@ -140,7 +140,7 @@ static PyObject *text_of_integer(PyObject *value) {
     return text;
 }
 
-/* A str by way of bytes, since the UTF-8 that a str can give itself stays with it. */
+/* A str by way of bytes: PyUnicode_AsUTF8AndSize would keep its UTF-8 in the str as long as that lives. */
 int slice_of_object(value_place place, PyObject *key, PyObject **value, doppel_slice *slice) {
     bool is_text = PyUnicode_Check(*value);
     if (!is_text && !PyBytes_Check(*value))

@@ -20,11 +20,6 @@ int init_engine_values(void) {
     return no_evidence ? 0 : -1;
 }
 
-PyObject *none(void) {
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 /* A named tuple of values, whose references it takes; NULL among them is an exception that was raised. */
 static PyObject *make_tuple(PyObject *type, PyObject **values, Py_ssize_t count) {
     PyObject *fields = PyTuple_New(count), *arguments = PyTuple_New(1), *made = NULL;
@@ -48,10 +43,6 @@ static PyObject *make_tuple(PyObject *type, PyObject **values, Py_ssize_t count)
 
 PyObject *string_or_none(doppel_slice slice) {
     return slice.data ? PyUnicode_DecodeUTF8(slice.data, (Py_ssize_t)slice.length, "replace") : none();
-}
-
-static PyObject *number_or_none(double number) {
-    return isnan(number) ? none() : PyFloat_FromDouble(number);
 }
 
 static PyObject *distance_or_none(int64_t distance) {
@@ -113,11 +104,6 @@ static PyObject *count_or_none(uint64_t count) {
     return count ? PyLong_FromUnsignedLongLong(count) : none();
 }
 
-static PyObject *make_fingerprint(const uint64_t fingerprint[2], int bits) {
-    return bits > 64 ? PyBytes_FromStringAndSize((const char *)fingerprint, 16)
-                     : PyLong_FromUnsignedLongLong(fingerprint[0]);
-}
-
 static PyObject *make_digest(const uint8_t digest[32]) {
     static const uint8_t zero[32];
     return memcmp(digest, zero, sizeof zero) ? PyBytes_FromStringAndSize((const char *)digest, 32) : none();
@@ -149,7 +135,7 @@ PyObject *make_stored(const doppel_stored *s, int bits, bool similar) {
                           PyLong_FromUnsignedLongLong(s->added),
                           count_or_none(s->expires),
                           PyLong_FromUnsignedLongLong(s->words),
-                          make_fingerprint(s->fingerprint, bits),
+                          fingerprint_object(s->fingerprint, bits),
                           make_digest(s->digest),
                           count_or_none(s->set_count),
                           PyLong_FromUnsignedLongLong(s->duplicates),

@@ -1,17 +1,11 @@
 /* fingerprints.c - fingerprints as a caller gives them (take_fingerprints), and hamming(...): differing bits.
  *
- * Whatever they come in, they are copied to one array: 8 or 16 bytes each, little beside what is done with them. */
+ * In whatever form they come, they are copied to one array, of 8 or 16 bytes each. */
 #include "sketches.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-PyObject *fingerprint_object(const uint64_t value[2], int bits) {
-    if (bits <= 64)
-        return PyLong_FromUnsignedLongLong(value[0]);
-    return PyBytes_FromStringAndSize((const char *)value, 2 * sizeof *value);
-}
 
 static int refuse_fingerprint(PyObject *object, const char *argument) {
     PyErr_Clear();
@@ -100,7 +94,7 @@ static int make_room(fingerprints *f, size_t count, bool has_nulls) {
     return -1;
 }
 
-/* Appends one of an iterable, `wide` as all are while it is read. */
+/* Appends an item of an iterable; while that is read, all have two halves. */
 static int add_item(fingerprints *f, PyObject *item, const char *argument, bool *any_wide, size_t *room) {
     bool wide = false;
     char name[64];
@@ -127,7 +121,7 @@ static int add_item(fingerprints *f, PyObject *item, const char *argument, bool 
     return 0;
 }
 
-/* Without a null nothing needs to say which are. */
+/* Drops the validity where there is no null. */
 static void forget_valid(fingerprints *f) {
     if (!f->valid || memchr(f->valid, 0, f->count))
         return;
@@ -135,7 +129,7 @@ static void forget_valid(fingerprints *f) {
     f->valid = NULL;
 }
 
-/* All were read as wide ones: leaves out the high halves if they are not. */
+/* All were read as wide ones: drops the high halves if none is. */
 static void narrow(fingerprints *f, bool any_wide) {
     f->wide = any_wide;
     for (size_t i = 0; i < f->count && !any_wide; i++)
@@ -151,8 +145,10 @@ static int take_iterable(PyObject *object, const char *argument, fingerprints *f
         status = add_item(f, item, argument, &any_wide, &room);
         Py_DECREF(item);
     }
-    if (!iterator)
+    if (!iterator && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
         raise_type(argument, -1, "fingerprints", object);
+    }
     Py_XDECREF(iterator);
     if (status < 0 || PyErr_Occurred())
         return -1;
@@ -201,8 +197,6 @@ static int take_buffer(PyObject *object, fingerprints *f) {
 /* Copies one batch to the rows from `to` on. */
 static void copy_batch(fingerprints *f, const struct ArrowArray *array, size_t to) {
     size_t bytes = (f->wide ? 2 : 1) * sizeof *f->values, rows = (size_t)array->length;
-    if (!rows)
-        return;
     memcpy((char *)f->values + to * bytes, (const char *)array->buffers[1] + (size_t)array->offset * bytes,
            rows * bytes);
     for (size_t i = 0; f->valid && i < rows; i++)
@@ -213,8 +207,8 @@ static int copy_arrow(const data_input *data, const char *argument, fingerprints
     bool has_nulls = false;
     for (size_t i = 0; i < data->batch_count; i++) {
         const struct ArrowArray *array = &data->batches[i].array;
-        if (array->n_buffers < 2 || array->offset < 0 || array->length < 0 || (array->length && !array->buffers[1])) {
-            PyErr_Format(doppel_module.input_error, "%s: is a malformed Arrow array", argument);
+        if (!array->buffers[1]) { /* take_data has checked the rest */
+            PyErr_Format(doppel_module.input_error, "%s: malformed Arrow data: an array without values", argument);
             return -1;
         }
         has_nulls |= array->null_count && array->buffers[0];
@@ -281,7 +275,7 @@ static int take_any(PyObject *object, const char *argument, fingerprints *f) {
         return -1;
     if (f->values)
         return 0;
-    /* A NumPy array has __index__, too, but of those only numbers cannot be iterated over. */
+    /* A NumPy array has __index__, too; what has it and cannot be iterated over is one number. */
     PyObject *iterator = PyObject_GetIter(object);
     PyErr_Clear();
     Py_XDECREF(iterator);
@@ -334,8 +328,10 @@ static PyObject *hamming_arrays(const fingerprints f[2]) {
         builder_free(&builder);
         return PyErr_NoMemory();
     }
-    Py_BEGIN_ALLOW_THREADS fill_distances(f, &builder);
-    Py_END_ALLOW_THREADS return builder_finish(&builder, !f[0].is_arrow && !f[1].is_arrow);
+    Py_BEGIN_ALLOW_THREADS;
+    fill_distances(f, &builder);
+    Py_END_ALLOW_THREADS;
+    return builder_finish(&builder, !f[0].is_arrow && !f[1].is_arrow);
 }
 
 PyObject *py_hamming(PyObject *module, PyObject *arguments) {

@@ -2,8 +2,8 @@
  * defaults).
  *
  * Any number of Python threads may use an index. libdoppel lets one thread change it while others read: `writer` is
- * held by whoever changes it, and only without the GIL, so that nobody who waits for it keeps others from running.
- * Closing takes the index away from new calls at once; it is freed by the last call that is still under way.
+ * held by the thread that changes it, and taken without the GIL, so that waiting for it does not stop other threads.
+ * After close new calls are refused; the index is freed by the last call that is still under way.
  *
  * After fork() the child has the index's memory but neither its threads nor a sound state of its locks: there all calls
  * are refused, and the memory is left alone until the process ends. */
@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 typedef struct index_object {
-    PyObject_HEAD doppel_index *index; /* NULL: not open */
+    PyObject_HEAD;
+    doppel_index *index; /* NULL: not open */
     int bits, distance;
-    unsigned forks; /* `fork_count` when it was made */
+    unsigned forks; /* fork_count() when it was made */
     long process;
     pthread_mutex_t writer;
     pthread_mutex_t lock; /* of what follows, and of `index`; held for moments */
@@ -24,18 +25,11 @@ typedef struct index_object {
     _Atomic bool opened, closed; /* ever */
 } index_object;
 
-/* How many forks lie between the first process and this one. */
-static _Atomic unsigned fork_count;
-
-static void count_fork(void) {
-    atomic_fetch_add(&fork_count, 1);
-}
-
 /* ---- who uses it ---- */
 
 /* Begins a use; -1: an exception. */
 static int enter(index_object *self) {
-    if (self->forks != atomic_load(&fork_count)) {
+    if (self->forks != fork_count()) {
         PyErr_Format(PyExc_RuntimeError,
                      "this HammingIndex was opened by another process (%ld): open it again in this one", self->process);
         return -1;
@@ -53,11 +47,12 @@ static int enter(index_object *self) {
 static void free_index(doppel_index *index) {
     if (!index)
         return;
-    Py_BEGIN_ALLOW_THREADS doppel_index_free(index);
-    Py_END_ALLOW_THREADS
+    Py_BEGIN_ALLOW_THREADS;
+    doppel_index_free(index);
+    Py_END_ALLOW_THREADS;
 }
 
-/* The index, if it is closed and nobody uses it. The lock is held. */
+/* The index, if it is closed and not in use. The lock is held. */
 static doppel_index *take_unused(index_object *self) {
     doppel_index *unused = self->closed && !self->users ? self->index : NULL;
     if (unused)
@@ -73,11 +68,6 @@ static void leave(index_object *self) {
     free_index(unused);
 }
 
-static PyObject *none(void) {
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 /* None, or the exception of a call that failed. */
 static PyObject *none_or_error(doppel_status status, const doppel_error *error) {
     return status == DOPPEL_OK ? none() : raise_error(status, error, NULL);
@@ -87,13 +77,14 @@ static PyObject *none_or_error(doppel_status status, const doppel_error *error) 
 
 /* A number of 64 bits: an owner, a time. */
 static int take_number(PyObject *object, const char *argument, uint64_t *number) {
-    uint64_t value[2];
-    bool wide;
-    if (take_fingerprint(object, argument, value, &wide) < 0)
+    PyObject *whole = PyIndex_Check(object) ? PyNumber_Index(object) : raise_type(argument, -1, "int", object);
+    if (!whole)
         return -1;
-    *number = value[0];
-    if (!wide)
+    *number = PyLong_AsUnsignedLongLong(whole);
+    Py_DECREF(whole);
+    if (*number != UINT64_MAX || !PyErr_Occurred())
         return 0;
+    PyErr_Clear();
     PyErr_Format(PyExc_ValueError, "%s: expected an int from 0 to 2**64 - 1, not %R", argument, object);
     return -1;
 }
@@ -116,7 +107,7 @@ static int take_own(const index_object *self, PyObject *object, uint64_t value[2
     return -1;
 }
 
-/* Numbers of a list take on the width of the index; a column must have it. */
+/* Numbers in a list get the width of the index; a column must have it already. */
 static int check_width(const index_object *self, fingerprints *f) {
     if (f->scalar) {
         PyErr_SetString(PyExc_TypeError, "fingerprints: expected a list or a column of them, not one");
@@ -193,19 +184,23 @@ static PyObject *py_add(PyObject *object, PyObject *arguments) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->writer);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&self->writer);
     status = doppel_index_add(self->index, value, number, time);
     pthread_mutex_unlock(&self->writer);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS;
+    leave(self);
     return none_or_error(status, NULL);
 }
 
 static PyObject *add_many(index_object *self, const fingerprints *f, const uint64_t *owners, const uint64_t *expires) {
     doppel_status status;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->writer);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&self->writer);
     status = doppel_index_add_batch(self->index, f->values, owners, expires, f->count);
     pthread_mutex_unlock(&self->writer);
-    Py_END_ALLOW_THREADS return none_or_error(status, NULL);
+    Py_END_ALLOW_THREADS;
+    return none_or_error(status, NULL);
 }
 
 static PyObject *py_add_batch(PyObject *object, PyObject *arguments) {
@@ -237,10 +232,12 @@ static PyObject *py_remove(PyObject *object, PyObject *arguments) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->writer);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&self->writer);
     status = doppel_index_remove(self->index, value, number, &removed);
     pthread_mutex_unlock(&self->writer);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS;
+    leave(self);
     return status == DOPPEL_OK ? PyBool_FromLong(removed) : raise_error(status, NULL, NULL);
 }
 
@@ -250,10 +247,12 @@ static PyObject *py_expire(PyObject *object, PyObject *now) {
     doppel_status status;
     if (take_number(now, "now", &time) < 0 || enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->writer);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&self->writer);
     status = doppel_index_expire(self->index, time, &expired);
     pthread_mutex_unlock(&self->writer);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS;
+    leave(self);
     return status == DOPPEL_OK ? PyLong_FromUnsignedLongLong(expired) : raise_error(status, NULL, NULL);
 }
 
@@ -283,8 +282,10 @@ static PyObject *py_merge(PyObject *object, PyObject *other) {
         leave(self);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = merge(self, from, &error);
-    Py_END_ALLOW_THREADS leave(from);
+    Py_BEGIN_ALLOW_THREADS;
+    status = merge(self, from, &error);
+    Py_END_ALLOW_THREADS;
+    leave(from);
     leave(self);
     return none_or_error(status, &error);
 }
@@ -298,10 +299,12 @@ static PyObject *call_quietly(PyObject *object, quiet_call *call) {
     doppel_status status;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&self->writer);
+    Py_BEGIN_ALLOW_THREADS;
+    pthread_mutex_lock(&self->writer);
     status = call(self->index, &error);
     pthread_mutex_unlock(&self->writer);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_END_ALLOW_THREADS;
+    leave(self);
     return none_or_error(status, &error);
 }
 
@@ -347,9 +350,10 @@ static PyObject *py_find(PyObject *object, PyObject *arguments) {
         take_number(limit, "limit", &options.limit) < 0 || take_number(now, "now", &options.now) < 0 || enter(self) < 0)
         return NULL;
     if (take_own(self, fingerprint, value) == 0) {
-        Py_BEGIN_ALLOW_THREADS status = doppel_index_find(self->index, value, distance, &options, &matches, &error);
-        Py_END_ALLOW_THREADS result =
-            status == DOPPEL_OK ? match_list(self, &matches) : raise_error(status, &error, NULL);
+        Py_BEGIN_ALLOW_THREADS;
+        status = doppel_index_find(self->index, value, distance, &options, &matches, &error);
+        Py_END_ALLOW_THREADS;
+        result = status == DOPPEL_OK ? match_list(self, &matches) : raise_error(status, &error, NULL);
     }
     leave(self);
     doppel_matches_free(&matches);
@@ -513,8 +517,9 @@ static int contains(index_object *self, PyObject *fingerprint, PyObject *owner) 
         return -1;
     int taken = take_own(self, fingerprint, value);
     if (taken == 0) {
-        Py_BEGIN_ALLOW_THREADS status = doppel_index_contains(self->index, value, number, &found);
-        Py_END_ALLOW_THREADS
+        Py_BEGIN_ALLOW_THREADS;
+        status = doppel_index_contains(self->index, value, number, &found);
+        Py_END_ALLOW_THREADS;
     }
     leave(self);
     if (status != DOPPEL_OK)
@@ -575,8 +580,10 @@ static PyObject *py_save(PyObject *object, PyObject *given) {
         Py_DECREF(path);
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS status = doppel_index_save(self->index, name, &error);
-    Py_END_ALLOW_THREADS leave(self);
+    Py_BEGIN_ALLOW_THREADS;
+    status = doppel_index_save(self->index, name, &error);
+    Py_END_ALLOW_THREADS;
+    leave(self);
     Py_DECREF(path);
     return none_or_error(status, &error);
 }
@@ -609,8 +616,10 @@ static PyObject *py_open(PyObject *object, PyObject *given) {
     if (!PyUnicode_FSConverter(given, &path))
         return NULL;
     const char *name = PyBytes_AsString(path);
-    Py_BEGIN_ALLOW_THREADS status = doppel_index_open(name, &index, &error);
-    Py_END_ALLOW_THREADS Py_DECREF(path);
+    Py_BEGIN_ALLOW_THREADS;
+    status = doppel_index_open(name, &index, &error);
+    Py_END_ALLOW_THREADS;
+    Py_DECREF(path);
     if (status != DOPPEL_OK)
         return raise_error(status, &error, NULL);
     return adopt((index_object *)object, index) < 0 ? NULL : none();
@@ -635,7 +644,7 @@ static PyObject *py_create(PyObject *object, PyObject *arguments) {
 static PyObject *py_close(PyObject *object, PyObject *unused) {
     (void)unused;
     index_object *self = (index_object *)object;
-    if (self->forks != atomic_load(&fork_count))
+    if (self->forks != fork_count())
         return none();
     pthread_mutex_lock(&self->lock);
     self->closed = true;
@@ -650,7 +659,7 @@ static PyObject *index_new(PyTypeObject *type, PyObject *arguments, PyObject *na
     index_object *self = (index_object *)PyType_GenericAlloc(type, 0);
     if (!self)
         return NULL;
-    self->forks = atomic_load(&fork_count);
+    self->forks = fork_count();
     self->process = (long)getpid();
     pthread_mutex_init(&self->writer, NULL);
     pthread_mutex_init(&self->lock, NULL);
@@ -660,7 +669,7 @@ static PyObject *index_new(PyTypeObject *type, PyObject *arguments, PyObject *na
 static void index_dealloc(PyObject *object) {
     index_object *self = (index_object *)object;
     PyTypeObject *type = Py_TYPE(object);
-    if (self->forks == atomic_load(&fork_count)) {
+    if (self->forks == fork_count()) {
         free_index(self->index);
         pthread_mutex_destroy(&self->writer);
         pthread_mutex_destroy(&self->lock);
@@ -721,10 +730,6 @@ static PyType_Spec spec = {"doppel._doppel.HammingIndex", sizeof(index_object), 
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
 
 int init_index(PyObject *module) {
-    if (pthread_atfork(NULL, NULL, count_fork)) {
-        PyErr_NoMemory();
-        return -1;
-    }
     doppel_module.index = add_type(module, &spec);
     return doppel_module.index ? 0 : -1;
 }

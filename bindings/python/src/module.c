@@ -1,20 +1,22 @@
-/* module.c - the extension module doppel._doppel: its exceptions, and its making out of the parts that the other files
- * add. There is one module a process: its state is global, and it is not for subinterpreters. */
+/* module.c - the extension module doppel._doppel: its exceptions, values that several files make, and the module
+ * itself, to which every other file adds its functions and types. There is one module a process: its state is global,
+ * and subinterpreters are not supported. */
 #include "module.h"
 
+#include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 module_state doppel_module;
 
 /* ---- errors ---- */
 
+/* Of all but DOPPEL_ERROR_INTERRUPTED and DOPPEL_ERROR_MEMORY. */
 static PyObject *exception_of(doppel_status status) {
     switch (status) {
     case DOPPEL_ERROR_USAGE: return PyExc_ValueError;
     case DOPPEL_ERROR_INPUT: return doppel_module.input_error;
     case DOPPEL_ERROR_STORE: return doppel_module.store_error;
-    case DOPPEL_ERROR_INTERRUPTED: return PyExc_KeyboardInterrupt;
-    case DOPPEL_ERROR_MEMORY: return PyExc_MemoryError;
     case DOPPEL_ERROR_IO: return PyExc_OSError;
     case DOPPEL_ERROR_AWAY: return doppel_module.away_error;
     default: return doppel_module.error;
@@ -72,8 +74,9 @@ static PyObject *make_exception(PyObject *module, const char *name, const char *
 
 static int init_errors(PyObject *module) {
     module_state *state = &doppel_module;
-    state->error = make_exception(module, "Error", "What went wrong in doppel. Invalid arguments are ValueError.",
-                                  PyTuple_Pack(1, PyExc_Exception));
+    state->error =
+        make_exception(module, "Error", "An error of doppel. Invalid arguments raise ValueError or TypeError.",
+                       PyTuple_Pack(1, PyExc_Exception));
     if (!state->error)
         return -1;
     state->input_error = make_exception(module, "InputError", "Data that cannot be read as what it says it is.",
@@ -82,10 +85,42 @@ static int init_errors(PyObject *module) {
                                         PyTuple_Pack(2, state->error, PyExc_OSError));
     if (!state->input_error || !state->store_error)
         return -1;
-    state->away_error =
-        make_exception(module, "AwayError", "An index on another machine that does not answer now: try again later.",
-                       PyTuple_Pack(2, state->store_error, PyExc_ConnectionError));
+    state->away_error = make_exception(module, "AwayError", "The server of an index does not answer: try again later.",
+                                       PyTuple_Pack(2, state->store_error, PyExc_ConnectionError));
     return state->away_error ? 0 : -1;
+}
+
+/* ---- values ---- */
+
+PyObject *none(void) {
+    return Py_NewRef(Py_None);
+}
+
+PyObject *number_or_none(double number) {
+    return isnan(number) ? none() : PyFloat_FromDouble(number);
+}
+
+PyObject *fingerprint_object(const uint64_t value[2], int bits) {
+    if (bits <= 64)
+        return PyLong_FromUnsignedLongLong(value[0]);
+    return PyBytes_FromStringAndSize((const char *)value, 2 * sizeof *value);
+}
+
+/* ---- forks ---- */
+
+static _Atomic unsigned forks;
+
+static void count_fork(void) {
+    atomic_fetch_add(&forks, 1);
+}
+
+unsigned fork_count(void) {
+    return atomic_load(&forks);
+}
+
+static int init_forks(PyObject *module) {
+    (void)module;
+    return pthread_atfork(NULL, NULL, count_fork) ? (PyErr_NoMemory(), -1) : 0;
 }
 
 /* ---- making the module ---- */
@@ -146,9 +181,9 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__doppel(void);
 PyMODINIT_FUNC PyInit__doppel(void) {
-    static int (*const parts[])(PyObject * module) = {init_errors, add_constants, init_arrow,
-                                                      init_recipe, init_sketches, init_index,
-                                                      init_batch,  init_engine,   init_command};
+    static int (*const parts[])(PyObject * module) = {init_errors, init_forks,    add_constants, init_arrow,
+                                                      init_recipe, init_sketches, init_index,    init_batch,
+                                                      init_engine, init_command};
     PyObject *module = PyModule_Create(&definition);
     int result = module ? init_tuples() : -1;
 #ifdef Py_GIL_DISABLED

@@ -1,17 +1,23 @@
 /* module.h - what the files of the extension module doppel._doppel share. The Python side (doppel/__init__.py) has the
  * public names, their defaults and their documentation; this side has the types, the loops and the calls of libdoppel.
  *
- *     module.c         the module: its functions and types, exceptions, what is kept of the Python side
- *     calls.c          long calls: the GIL released, Ctrl-C and progress served meanwhile
- *     arrow.c          Arrow in and out: data of the caller as batches, streams of batches
- *     array.c          results: Array, and what fills it
- *     sketches.c       fingerprint, signature, digest, sketch, verify, compare, hamming
- *     recipe.c         Recipe
- *     hamming_index.c  HammingIndex
- *     batch.c          Batch: pairs, cluster, dedup; overlap; decide
- *     tables.c         doppel_tables over Python objects (Parquet), and over batches in memory
- *     engine.c         Engine
- *     command.c        the doppel command
+ *     module.c             the module: exceptions, values, forks, and its making
+ *     calls.c              long calls: the GIL released, Ctrl-C and progress served meanwhile
+ *     arrow.c              Arrow in and out: data of the caller as batches, streams of batches
+ *     array.c              results: Array, and what fills it
+ *     rows.c               rows of the caller's data on several threads; columns of texts (sketches.h)
+ *     sketches.c           sketch (fingerprint, signature, digest), compare, bands_plan
+ *     verify.c             verify: how similar the two sides of each pair are
+ *     fingerprints.c       fingerprints of the caller; hamming
+ *     recipe.c             Recipe
+ *     hamming_index.c      HammingIndex
+ *     batch.c              Batch: pairs, cluster, dedup; overlap; decide
+ *     tables.c             doppel_tables over Python objects (Parquet), and over batches in memory
+ *     engine.c             Engine (engine.h)
+ *     engine_documents.c   its documents
+ *     engine_values.c      its verdicts and figures, as Python values
+ *     engine_options.c     its options
+ *     command.c            the doppel command
  *
  * Only the limited API is used, as of Python 3.10, so that one build serves every later version; without it (on
  * free-threaded Python) the same sources build against the version at hand. */
@@ -43,6 +49,15 @@ PyObject *raise_error(doppel_status status, const doppel_error *error, const cha
  * NULL. */
 void *raise_type(const char *argument, Py_ssize_t row, const char *expected, PyObject *object);
 
+/* Values for Python, each a new reference; NULL: an exception. */
+PyObject *none(void);
+PyObject *number_or_none(double number);                         /* NaN: None */
+PyObject *fingerprint_object(const uint64_t value[2], int bits); /* an int, or 16 bytes for more than 64 bits */
+
+/* The number of forks between the process that loaded the module and this one: what was opened when it was another
+ * belongs to another process. */
+unsigned fork_count(void);
+
 /* Adds the functions (a list that ends in zeros) or a type of one file to the module; -1: an exception. */
 int add_functions(PyObject *module, PyMethodDef *functions);
 PyTypeObject *add_type(PyObject *module, PyType_Spec *spec);
@@ -59,27 +74,30 @@ int init_command(PyObject *module);
 
 /* ---- calls.c ---- */
 
-/* A long call. `stop` is for options of libdoppel that take one; done, total and documents are set by the call's own
- * threads, now and then, and told to the caller's `progress` by the thread that waits. */
+/* A long call. `stop` is for options of libdoppel that take one; `done` and `total` are set by the threads that do the
+ * work, now and then, and reported to the caller's `progress` by the thread that waits. */
 typedef struct long_call {
     volatile int stop;
     _Atomic uint64_t done, total;
-    PyObject *progress; /* called as progress(done, total); NULL or None: nobody wants to know */
+    PyObject *progress; /* called as progress(done, total); NULL or None: none */
     doppel_error error; /* for the call to fill */
 } long_call;
 
 /* Runs work(argument) on a thread of its own, without the GIL, while this thread waits, serves signals (so that Ctrl-C
  * sets `stop`) and calls `progress` every tenth of a second. The work may take the GIL by PyGILState_Ensure. Gives its
- * status; when a signal handler or `progress` raised, DOPPEL_ERROR_INTERRUPTED with that exception set. Where there is
- * no memory for a thread the work runs on this one. */
+ * status; when a signal handler or `progress` raised, DOPPEL_ERROR_INTERRUPTED with that exception set. Where no thread
+ * can be started, the work runs on this one. */
 doppel_status run_long_call(long_call *call, doppel_status (*work)(void *argument), void *argument);
+
+/* Calls `progress`, if there is one and the total is known. False: it raised. run_long_call does this itself. */
+bool report_progress(long_call *call);
 
 /* ---- arrow.c: data of the caller ---- */
 
-/* One batch, and the memory it stands in. */
+/* One batch of rows. */
 typedef struct data_batch {
     struct ArrowArray array;
-    uint64_t first; /* the row of its first row in all of the data */
+    uint64_t first; /* the number of its first row among all rows of the data */
 } data_batch;
 
 /* What a caller gave: anything with the Arrow PyCapsule interface, read to its end, or a list, tuple or iterable of str
@@ -102,9 +120,15 @@ void free_data(data_input *data);
 
 /* The column `name` of one batch (of data that is one column: that column, whatever the name); -1: an exception:
  * KeyError 'no column "body"; the columns are id, text', TypeError for a type that is no text. *found (NULL: it must be
- * there) tells whether it is there. */
+ * there): whether it is there. */
 int data_column(const data_input *data, size_t batch, const char *name, const char *argument, bool *found,
                 doppel_column *column);
+
+/* The schema of a column by its name, and its number; of data that is one column, its own. NULL: there is none. */
+const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child);
+
+/* Raises that KeyError, and gives -1. */
+int raise_no_column(const data_input *data, const char *name);
 
 /* ---- array.c: results ---- */
 
@@ -172,8 +196,8 @@ uint8_t *copy_bits(const uint8_t *bits, int64_t offset, int64_t length);
  * dict of name -> Array; all have the same length. */
 PyObject *stream_of_columns(PyObject *columns);
 
-/* Data that several may hold: it is freed, by whichever thread, when nobody does any more. hold_data takes over what
- * `data` has, which is empty then, and counts one holder; NULL: no memory, and `data` is as it was. */
+/* Data with a count of its holders: the last one to drop it frees it, on any thread. hold_data moves `data` into it,
+ * and counts one holder; NULL: no memory, and `data` is as it was. */
 typedef struct held_data held_data;
 held_data *hold_data(data_input *data);
 const data_input *held_input(const held_data *held);
@@ -183,7 +207,7 @@ void drop_data(held_data *held);
  * rows; `wanted` is a byte a row (NULL: all), and copied. The stream and its batches are holders of the data. */
 PyObject *stream_of_held(held_data *held, const uint8_t *wanted);
 
-/* The same, of data that nobody else holds. It is taken over, also when this fails: `data` is empty then. */
+/* The same, of data without other holders. It is taken over, also when this fails: `data` is empty then. */
 PyObject *stream_of_rows(data_input *data, const uint8_t *wanted);
 
 /* ---- tables.c ---- */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- rows, on several threads ---- */
 
@@ -64,7 +65,7 @@ static doppel_status row_status(row_job *job) {
     return job->call.stop ? DOPPEL_ERROR_INTERRUPTED : DOPPEL_OK;
 }
 
-/* The work of a long call: with threads that cannot be started the others do it all. */
+/* The work of a long call. Where a thread cannot be started, the others do its share. */
 static doppel_status run_threads(void *given) {
     row_job *job = given;
     size_t started = 0, wanted = (size_t)job->threads;
@@ -81,11 +82,14 @@ static doppel_status run_threads(void *given) {
 
 static int cpu_count(void) {
     cpu_set_t cpus;
-    return sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus);
+    if (!sched_getaffinity(0, sizeof cpus, &cpus))
+        return CPU_COUNT(&cpus);
+    long online = sysconf(_SC_NPROCESSORS_ONLN); /* of a machine with more CPUs than a cpu_set_t has bits */
+    return online > 0 ? (int)online : 1;
 }
 
-/* Blocks are so small that the last ones end at about the same time, and that progress is reported while long texts are
- * worked on; and so large that threads seldom meet. */
+/* Blocks are small enough for the threads to end at about the same time, and for progress to be reported while long
+ * texts are worked on; and large enough that taking the next one is rare. */
 void plan_blocks(row_job *job) {
     enum { BLOCKS_A_THREAD = 256, LEAST_ROWS = 16, MOST_ROWS = 128, MOST_THREADS = 1024 };
     if (job->threads <= 0)
@@ -97,16 +101,6 @@ void plan_blocks(row_job *job) {
     uint64_t blocks = job->count / job->block + 1;
     if ((uint64_t)job->threads > blocks)
         job->threads = (int)blocks;
-}
-
-static int tell_done(row_job *job) {
-    if (!job->progress || job->progress == Py_None)
-        return 0;
-    PyObject *count = PyLong_FromUnsignedLongLong(job->count);
-    PyObject *result = count ? PyObject_CallFunctionObjArgs(job->progress, count, count, NULL) : NULL;
-    Py_XDECREF(count);
-    Py_XDECREF(result);
-    return result ? 0 : -1;
 }
 
 int run_rows(row_job *job) {
@@ -131,21 +125,10 @@ int run_rows(row_job *job) {
         raise_error(status, &job->call.error, NULL);
         return -1;
     }
-    return job->small ? tell_done(job) : 0;
+    return !job->small || report_progress(&job->call) ? 0 : -1;
 }
 
 /* ---- columns of the caller ---- */
-
-const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child) {
-    if (!data->is_struct)
-        return &data->schema;
-    for (*child = 0; *child < data->schema.n_children; ++*child) {
-        const struct ArrowSchema *schema = data->schema.children[*child];
-        if (schema->name && !strcmp(schema->name, name))
-            return schema;
-    }
-    return NULL;
-}
 
 static bool is_text(const struct ArrowSchema *schema) {
     static const char *const formats[] = {"u", "U", "vu", "z", "Z", "vz", "n"};
@@ -160,11 +143,9 @@ int open_texts(text_column *texts, const data_input *data, const char *name, con
     int64_t child = 0;
     const struct ArrowSchema *schema = find_schema(data, name, &child);
     *texts = (text_column){.data = data, .argument = argument};
-    if (!schema && !data->batch_count) {
-        PyErr_Format(PyExc_KeyError, "%s: no column \"%s\"", argument, name);
-        return -1;
-    }
-    if (schema && !is_text(schema)) {
+    if (!schema)
+        return raise_no_column(data, name);
+    if (!is_text(schema)) {
         PyErr_Format(PyExc_TypeError, "%s: expected a column of strings, not of the Arrow type \"%s\"", argument,
                      schema->dictionary ? schema->dictionary->format : schema->format);
         return -1;

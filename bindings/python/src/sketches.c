@@ -9,7 +9,6 @@
  * blocks before it are appended. */
 #include "sketches.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +17,7 @@
 enum { DIGEST, FINGERPRINT, SIGNATURE, BANDS, WORDS, SET, COLUMNS };
 static const char *const column_names[COLUMNS] = {"digest", "fingerprint", "signature", "bands", "words", "set"};
 
-/* The sets of one block, until they are appended. */
+/* The sets of one block of rows, until they are appended. */
 typedef struct set_block {
     uint64_t *values;
     size_t *sizes; /* by row; SIZE_MAX: null */
@@ -32,7 +31,7 @@ typedef struct sketch_job {
     int bits, bands, band_rows;
     size_t slots;
     unsigned long long min_words;
-    bool skip; /* nulls are passed over */
+    bool skip; /* nulls become null; else they are refused */
     bool wanted[COLUMNS];
     array_builder column[COLUMNS];
     set_block *blocks;
@@ -168,7 +167,7 @@ static doppel_status sketch_row(sketch_job *s, doppel_sketcher *sketcher, uint64
     return status;
 }
 
-/* One row; *sketch becomes NULL for a null that is passed over. */
+/* One row; *sketch becomes NULL for a null. */
 static doppel_status do_row(sketch_job *s, doppel_sketcher *sketcher, uint64_t row, size_t batch,
                             doppel_sketch **sketch) {
     doppel_slice text = get_text(&s->texts, batch, row);
@@ -209,8 +208,8 @@ static doppel_status sketch_rows(row_job *job, void *state, uint64_t first, uint
     return status == DOPPEL_OK ? status : fail_row(job, first, status, "no memory");
 }
 
-/* Room for the results. Rows that have no value can be in any column when nulls are passed over, and always in those of
- * texts without words. */
+/* Room for the results. When nulls are skipped every column can have nulls; the columns that texts without words have
+ * no value in always can. */
 static bool make_column(sketch_job *s, int column) {
     static const value_kind kinds[COLUMNS] = {VALUE_BINARY,      VALUE_UINT64, VALUE_UINT32_LIST,
                                               VALUE_UINT32_LIST, VALUE_UINT64, VALUE_UINT64_LIST};
@@ -286,7 +285,7 @@ static PyObject *finish_columns(sketch_job *s, PyObject *names, bool as_list) {
     return columns;
 }
 
-/* What a caller of sketch gives beside what stands in the job. */
+/* The arguments of sketch that are not in the job. */
 typedef struct sketch_call {
     PyObject *data, *recipe, *names;
     const char *argument, *text;
@@ -356,25 +355,12 @@ static doppel_status run_compare(void *given) {
     return doppel_passages_find(work->recipe, work->text[0], work->text[1], (size_t)work->min_words, &work->passages);
 }
 
-static PyObject *number_or_none(double number) {
-    if (!isnan(number))
-        return PyFloat_FromDouble(number);
-    Py_INCREF(Py_None);
-    return Py_None;
-}
-
 static PyObject *count_or_none(long long count) {
-    if (count >= 0)
-        return PyLong_FromLongLong(count);
-    Py_INCREF(Py_None);
-    return Py_None;
+    return count < 0 ? none() : PyLong_FromLongLong(count);
 }
 
 static PyObject *digest_or_none(const uint8_t digest[32], uint64_t words) {
-    if (words)
-        return PyBytes_FromStringAndSize((const char *)digest, 32);
-    Py_INCREF(Py_None);
-    return Py_None;
+    return words ? PyBytes_FromStringAndSize((const char *)digest, 32) : none();
 }
 
 /* (a_start, a_end, b_start, b_end, words) each. */

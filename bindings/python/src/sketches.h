@@ -16,7 +16,7 @@ struct row_job {
     uint64_t count;
     int threads;        /* 0: one for each CPU of this process */
     bool small;         /* it takes a millisecond at most: the calling thread does it alone */
-    bool keep_gil;      /* small, and so little that to get the GIL back could take longer than the work */
+    bool keep_gil;      /* small, and so short that waiting for the GIL again could take longer */
     PyObject *progress; /* called with rows, as of long_call; may be NULL */
     /* A thread's own state, made and ended by the thread; may be NULL. */
     doppel_status (*begin)(row_job *job, void **state);
@@ -36,15 +36,14 @@ void plan_blocks(row_job *job);
 /* Does the work, without the GIL, and serves signals and progress meanwhile; -1: an exception. */
 int run_rows(row_job *job);
 
-/* Remembers why a row failed, unless an earlier row has, and gives `status`. What was given to the threads before that
- * row is still done, so that the row reported is always the first. */
+/* Remembers why a row failed, unless an earlier row has, and gives `status`. Blocks taken before are still worked on,
+ * so that the row reported is always the first. */
 __attribute__((format(printf, 4, 5))) doppel_status fail_row(row_job *job, uint64_t row, doppel_status status,
                                                              const char *format, ...);
 
 /* ---- rows.c: texts ---- */
 
-/* Below this many bytes of text there is less than a millisecond of work (row_job.small), below the second the GIL is
- * kept. */
+/* Less text than this is less than a millisecond of work (row_job.small); with less than the second the GIL is kept. */
 #define SMALL_BYTES ((size_t)256 << 10)
 #define TINY_BYTES ((size_t)16 << 10)
 
@@ -55,24 +54,21 @@ typedef struct text_column {
     doppel_column *batch;
 } text_column;
 
-/* The schema of a column by its name, and its number; of data that is one column, its own. NULL: there is none. */
-const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child);
-
-/* The data must outlive it; -1: an exception. It is closed in either case. */
+/* The data must outlive it; -1: an exception. Must be closed in either case. */
 int open_texts(text_column *texts, const data_input *data, const char *name, const char *argument);
 void close_texts(text_column *texts);
 
 /* The bytes of all texts; SIZE_MAX: there are many rows, and they were not counted. */
 size_t count_bytes(const text_column *texts);
 
-/* The batch that has a row, and that of a later row, from there. */
+/* The batch that has a row; and that of a later row, going on from *batch. */
 size_t find_batch(const data_input *data, uint64_t row);
 void advance(const data_input *data, uint64_t row, size_t *batch);
 
 /* A text, borrowed; data NULL: it is null. It is UTF-8: data_column has checked bytes. */
 doppel_slice get_text(const text_column *texts, size_t batch, uint64_t row);
 
-/* Sketches a text, in pieces if it is long, so that it ends soon when asked to. */
+/* Sketches a text, in pieces if it is long, so that it can be interrupted. */
 doppel_status sketch_text(row_job *job, doppel_sketcher *sketcher, doppel_slice text, doppel_sketch *sketch);
 
 /* ---- fingerprints.c ---- */
@@ -93,15 +89,12 @@ typedef struct fingerprints {
 int take_fingerprints(PyObject *object, const char *argument, fingerprints *out);
 void free_fingerprints(fingerprints *out);
 
-/* Makes narrow ones wide; -1: an exception. */
+/* Makes fingerprints of 64 bits ones of 128; -1: an exception. */
 int widen_fingerprints(fingerprints *out);
 
 /* One fingerprint: an int of up to 128 bits, or 16 bytes; *wide says whether it takes more than 64 bits. -1: an
  * exception. */
 int take_fingerprint(PyObject *object, const char *argument, uint64_t value[2], bool *wide);
-
-/* An int, or 16 bytes for more than 64 bits. */
-PyObject *fingerprint_object(const uint64_t value[2], int bits);
 
 /* Validity, as Arrow stores it. */
 static inline bool is_null(const struct ArrowArray *array, int64_t at) {

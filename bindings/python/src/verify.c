@@ -29,7 +29,6 @@ typedef struct pair_side {
 typedef struct verify_job {
     row_job job;
     const doppel_recipe *recipe;
-    int bits;
     pair_side side[2];
     array_builder column[4]; /* similarity, the two containments, distance */
 } verify_job;
@@ -49,35 +48,17 @@ static bool is_set_schema(const struct ArrowSchema *schema, set_column *column) 
     return column->width >= 0;
 }
 
-/* Whether an array has the buffers that its kind needs. */
-static bool is_whole_set(const set_column *column, int64_t rows) {
-    static const int buffers[] = {2, 2, 3, 3, 1};
-    const struct ArrowArray *array = column->array;
-    if (rows < 0 || array->length < rows || array->offset < 0 || array->n_buffers < buffers[column->kind] ||
-        array->n_children != 1)
-        return false;
-    for (int i = 1; i < buffers[column->kind]; i++)
-        if (rows && !array->buffers[i])
-            return false;
-    const struct ArrowArray *numbers = array->children[0];
-    return numbers->length >= 0 && numbers->offset >= 0 && numbers->n_buffers >= 2 &&
-           (!numbers->length || numbers->buffers[1]);
-}
-
-/* The column of one batch; false: it is malformed. */
+/* The column of one batch; false: views without sizes, which take_data does not check. */
 static bool open_set_batch(const data_input *data, size_t batch, int64_t child, set_column *column) {
     const struct ArrowArray *array = &data->batches[batch].array;
-    int64_t rows = array->length;
     column->array = array;
     if (data->is_struct) {
-        if (child >= array->n_children || array->offset < 0)
-            return false;
         column->parent = array;
         column->at = array->offset;
         column->array = array->children[child];
-        rows += array->offset;
     }
-    return is_whole_set(column, rows);
+    bool is_view = column->kind == VIEW32 || column->kind == VIEW64;
+    return !is_view || column->array->buffers[2];
 }
 
 /* -1: an exception. */
@@ -96,7 +77,7 @@ static int open_side(pair_side *side, const data_input *data, const char *name, 
     for (size_t i = 0; i < data->batch_count; i++) {
         side->sets[i] = kind;
         if (!open_set_batch(data, i, child, &side->sets[i])) {
-            PyErr_Format(doppel_module.input_error, "%s: is a malformed Arrow array", argument);
+            PyErr_Format(doppel_module.input_error, "%s: malformed Arrow data: an array without sizes", argument);
             return -1;
         }
     }
@@ -139,6 +120,8 @@ static void get_extent(const set_column *column, int64_t at, int64_t *start, int
 static const char *set_fault(const struct ArrowArray *numbers, int64_t start, int64_t count) {
     if (start < 0 || count < 0 || start > numbers->length || count > numbers->length - start)
         return "is malformed";
+    if (!count)
+        return NULL;
     const uint64_t *values = (const uint64_t *)numbers->buffers[1] + numbers->offset + start;
     for (int64_t i = 0; numbers->null_count && i < count; i++)
         if (is_null(numbers, numbers->offset + start + i))
@@ -167,8 +150,7 @@ static doppel_status get_set(verify_job *v, const pair_side *side, uint64_t row,
     return DOPPEL_OK;
 }
 
-/* A thread's sketchers of both sides, and what they have sketched last: pairs often come with one side the same as in
- * the pair before. */
+/* A thread's sketchers of both sides, and their last sketches: often one side is the same as in the pair before. */
 typedef struct verifier {
     doppel_sketcher *sketcher[2];
     doppel_sketch sketch[2];
@@ -216,7 +198,6 @@ static doppel_status sketch_side(verify_job *v, verifier *with, int i, uint64_t 
 static doppel_status get_side(verify_job *v, verifier *with, int i, uint64_t row, number_set *set) {
     const pair_side *side = &v->side[i];
     size_t batch = find_batch(side->texts.data, row);
-    advance(side->texts.data, row, &batch); /* past batches without rows */
     if (side->sets)
         return get_set(v, side, row, batch, set);
     doppel_status status = sketch_side(v, with, i, row, batch);
@@ -286,7 +267,7 @@ static PyObject *run_verify(verify_job *v) {
     return run_rows(&v->job) < 0 ? NULL : finish_verify(v);
 }
 
-/* Both sides are columns of one table, or data of their own with equally many rows. */
+/* Both sides are columns of one table, or data of their own with the same number of rows. */
 static PyObject *verify_data(verify_job *v, const data_input *data[2], const char *names[2]) {
     PyObject *result = NULL;
     if (data[0]->rows != data[1]->rows)
