@@ -1,5 +1,5 @@
-"""Documents for the tests of batches: with exact and near copies, URLs, titles, dates and languages, the same each time;
-and what the doppel command makes of them (DOPPEL_COMMAND names it)."""
+"""Documents for the tests of batches: with exact and near copies, URLs, titles, dates and languages, the same each
+time; and what the doppel command makes of them (DOPPEL_COMMAND names it)."""
 import json
 import os
 import random
@@ -9,6 +9,8 @@ import sys
 import pytest
 
 COMMAND = os.environ.get("DOPPEL_COMMAND")
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")  # then everything is slow, and memory is not given back
+PLAIN = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}  # for the command, which is not
 WORDS = [a + b for a in ("ka", "lo", "mi", "nu", "pe", "ra", "so", "ti", "vu", "zé") for b in
          ("bar", "den", "fil", "gos", "hum", "jak", "lem", "nor", "pit", "sta", "twe", "ulm", "vex", "wyn")]
 
@@ -66,6 +68,14 @@ def write_jsonl(path, documents):
     return str(path)
 
 
+def resident():
+    """Bytes of memory that this process has."""
+    if SANITIZED or not os.path.exists("/proc/self/statm"):
+        pytest.skip("memory is not told here")
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 def read_jsonl(path):
     with open(path, encoding="utf-8") as file:
         return [json.loads(line) for line in file]
@@ -84,7 +94,8 @@ def as_options(options):
 
 def run_command(*arguments, **options):
     """The C command; gives its lines of JSON."""
-    done = subprocess.run([COMMAND, *map(str, arguments), *as_options(options)], capture_output=True, timeout=60)
+    command = [COMMAND, *map(str, arguments), *as_options(options)]
+    done = subprocess.run(command, capture_output=True, timeout=60, env=PLAIN)
     assert done.returncode in (0, 1), done.stderr.decode()
     return [json.loads(line) for line in done.stdout.decode().splitlines() if line.startswith("{")]
 

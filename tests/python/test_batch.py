@@ -15,8 +15,8 @@ import weakref
 import pytest
 
 import doppel
-from documents import (changed, make_documents, make_text, many_texts, needs_command, run_command, run_python,
-                       write_jsonl)
+from documents import (SANITIZED, changed, make_documents, make_text, many_texts, needs_command, read_jsonl, resident,
+                       run_command, run_python, write_jsonl)
 
 try:
     from hypothesis import given, strategies as st
@@ -142,7 +142,8 @@ def test_tables_of_all_libraries_give_what_lists_give(make, nulls):
     ids = [f"id {number}" for number in range(len(texts))]
     options = {"missing": "skip"} if nulls else {}
     by_row, shared = answers(lambda: texts, **options), overlaps(lambda: texts, **options)
-    named = {key: [(ids[row[0]], ids[row[1]], *row[2:]) for row in by_row[key]] for key in ("removed", "cluster", "pairs")}
+    named = {key: [(ids[row[0]], ids[row[1]], *row[2:]) for row in by_row[key]]
+             for key in ("removed", "cluster", "pairs")}
     assert answers(lambda: make(texts, ids), **options) == {**by_row, **named}
     assert overlaps(lambda: make(texts, ids), **options) == [(ids[a], ids[b], *rest) for a, b, *rest in shared]
     unique = doppel.dedup(make(texts, ids), id=None, **options)
@@ -286,15 +287,20 @@ def test_lists_and_other_iterables_give_lists():
     assert doppel.dedup(Once()) == TEXTS[:2]
 
 
-def test_numbers_as_texts_are_written_out():
-    """They are not strings that stay in memory."""
+def test_numbers_and_times_as_texts_are_written_out():
+    """They are no strings, which stay where they are until near ones are compared."""
     pa = library("pyarrow")
-    numbers = list(range(400)) * 2
-    expected = doppel.dedup([str(number) for number in numbers], min_words=1)
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("s")):
-        unique = doppel.dedup(pa.table({"text": pa.array(numbers, pa.int64()).cast(kind)}), min_words=1,
-                              recipe="simhash64:words=1")
-        assert unique.mask.to_list() == expected.mask.to_list() == [True] * 400 + [False] * 400
+    random_ = random.Random(1)
+    times = [1_700_000_000 + 86_400 * random_.randint(0, 3) + 60 * random_.randint(0, 50) for _ in range(600)]
+    options = {"min_words": 1, "recipe": "simhash64:chars=3", "similarity": 0.7}
+    moments = pa.array(times, pa.timestamp("s"))
+    for column in (moments, pa.array(times), moments.dictionary_encode()):
+        texts = [time.isoformat() if hasattr(time, "isoformat") else str(time) for time in column.to_pylist()]
+        expected = answers(lambda: texts, **options)
+        assert any(row[3] < 1 for row in expected["pairs"])
+        assert answers(lambda: pa.table({"text": column}), **options) == expected
+        single = {"recipe": "simhash64:words=1"}
+        assert overlaps(lambda: column, **single) == overlaps(lambda: texts, **single)
 
 
 def test_pages_are_read_from_a_column_with_html():
@@ -342,20 +348,14 @@ def test_the_command_gives_the_same(options, jsonl, tmp_path):
     assert [row["id"] for row in unique] == [row["id"] for row in kept]
     assert [dict(row, similarity=rounded(row["similarity"])) for row in unique.removed] == [
         {name: row[name] for name in ("id", "originalId", "reason", "similarity", "distance")}
-        for row in run_lines(removed)]
-    groups = run_command("cluster", jsonl, **options)
-    assert [dict(row._asdict(), similarity=rounded(row.similarity)) for row in doppel.cluster(DOCUMENTS, **options)] == [
+        for row in read_jsonl(removed)]
+    groups, found = run_command("cluster", jsonl, **options), doppel.cluster(DOCUMENTS, **options)
+    assert [dict(row._asdict(), similarity=rounded(row.similarity)) for row in found] == [
         {name: row[name] for name in ("id", "group", "kept", "reason", "similarity")} for row in groups]
     options = {name: value for name, value in options.items() if name not in ("keep", "link")}
     found = run_command("pairs", jsonl, **options)
     assert [dict(row._asdict(), similarity=rounded(row.similarity)) for row in doppel.pairs(DOCUMENTS, **options)] == [
         {name: row[name] for name in ("a", "b", "distance", "similarity")} for row in found]
-
-
-def run_lines(path):
-    from documents import read_jsonl
-
-    return read_jsonl(path)
 
 
 @needs_command
@@ -366,8 +366,9 @@ def test_the_command_gives_the_same_against_others(jsonl, tmp_path):
     for options in ({}, {"by": "url"}, {"method": "simhash"}, {"keep": "longest"}):
         kept = run_command("dedup", jsonl, "-o", "-", against=path, **options)
         assert [row["id"] for row in doppel.dedup(DOCUMENTS, against=other, **options)] == [row["id"] for row in kept]
-    pairs = run_command("pairs", jsonl, against=path, collapse=True)
-    assert [(p.a, p.b) for p in doppel.pairs(DOCUMENTS, against=other, collapse=True)] == [(p["a"], p["b"]) for p in pairs]
+    expected = run_command("pairs", jsonl, against=path, collapse=True)
+    pairs = doppel.pairs(DOCUMENTS, against=other, collapse=True)
+    assert [(pair.a, pair.b) for pair in pairs] == [(pair["a"], pair["b"]) for pair in expected]
 
 
 @needs_command
@@ -381,13 +382,14 @@ def test_the_command_finds_the_same_overlaps(options, jsonl):
             for o in doppel.overlap(DOCUMENTS, **options)] == expected
 
 
-@pytest.mark.parametrize("options", [{}, {"by": "url,title,content", "keep": "newest:date"}, {"boilerplate": 0.02}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"by": "url,title,content", "keep": "newest:date"}, {"boilerplate": 0.02}],
+                         ids=str)
 def test_threads_do_not_matter(options):
-    documents = make_documents(2500, seed=4)  # several parts of 1024 rows
+    documents = make_documents(2100, seed=4)  # several parts of 1024 rows
     expected = answers(lambda: documents, threads=1, **options)
     for threads in (2, 7):
         assert answers(lambda: documents, threads=threads, **options) == expected
-    texts = [document["text"] for document in documents[:600]]
+    texts = [document["text"] for document in documents[:300]]
     assert overlaps(lambda: texts, threads=1) == overlaps(lambda: texts, threads=7)
 
 
@@ -444,7 +446,8 @@ def test_bad_arrow_data_is_named():
 
 def test_columns_that_are_not_asked_for_may_be_anything():
     pa = library("pyarrow")
-    odd = pa.table({"text": TEXTS, "id": [{"a": 1}] * 3, "url": [["x"]] * 3, "title": pa.array([1, 2, 3], pa.decimal128(5))})
+    odd = pa.table({"text": TEXTS, "id": [{"a": 1}] * 3, "url": [["x"]] * 3,
+                    "title": pa.array([1, 2, 3], pa.decimal128(5))})
     assert doppel.dedup(odd, id=None).mask.to_list() == [True, True, False]
     for option in ({"by": "url"}, {"by": "title"}, {"within": "url"}, {"within": "host"}, {"keep": "newest:url"},
                    {"keep": "https,first"}):
@@ -475,8 +478,10 @@ BAD_OPTIONS = [
     ({"distance": 3, "similarity": 0.5}, ValueError, "similarity cannot be used with method"),
     ({"similarity": 0}, ValueError, "similarity: expected a share"), ({"similarity": 1.1}, ValueError, "similarity"),
     ({"similarity": float("nan")}, ValueError, "similarity"), ({"similarity": "0.5"}, ValueError, "similarity"),
-    ({"distance": -1}, ValueError, "distance: expected a whole number, not -1"), ({"distance": 65}, ValueError, "distance"),
-    ({"distance": 1 << 32}, ValueError, "distance: 4294967296 is too large"), ({"distance": 1.5}, ValueError, "distance"),
+    ({"distance": -1}, ValueError, "distance: expected a whole number, not -1"),
+    ({"distance": 65}, ValueError, "distance"),
+    ({"distance": 1 << 32}, ValueError, "distance: 4294967296 is too large"),
+    ({"distance": 1.5}, ValueError, "distance"),
     ({"bands": 1 << 32, "rows": 2}, ValueError, "bands"), ({"bands": 1 << 20, "rows": 1 << 20}, ValueError, "bands"),
     ({"min_words": -1}, ValueError, "min_words"), ({"min_words": 1 << 64}, ValueError, "min_words"),
     ({"boilerplate": 2}, ValueError, "boilerplate"), ({"boilerplate": 1}, ValueError, "boilerplate"),
@@ -484,15 +489,20 @@ BAD_OPTIONS = [
     ({"by": "colour"}, ValueError, "by: expected some of content, url, title, not 'colour'"),
     ({"by": None}, TypeError, "by: expected"), ({"by": [5]}, TypeError, "by: expected"), ({"by": []}, ValueError, "by"),
     ({"keep": "best"}, ValueError, 'keep: "best" is none of first'), ({"keep": None}, TypeError, "keep"),
-    ({"keep": ["first", 5]}, TypeError, "keep"), ({"keep": "newest"}, ValueError, "keep"), ({"keep": ""}, ValueError, "keep"),
+    ({"keep": ["first", 5]}, TypeError, "keep"), ({"keep": "newest"}, ValueError, "keep"),
+    ({"keep": ""}, ValueError, "keep"),
     ({"link": "all"}, ValueError, "link: expected one of kept, any"), ({"missing": "drop"}, ValueError, "missing"),
     ({"within": 5}, TypeError, "within: expected str, not int"),
     ({"within": "id", "across": "id"}, ValueError, "within and across"),
     ({"recipe": "fast"}, ValueError, "recipe: unknown recipe"), ({"recipe": 5}, TypeError, "recipe"),
-    ({"bits": 99}, ValueError, "bits"), ({"text": 5}, TypeError, "text: expected str"), ({"text": "a\0b"}, ValueError, "text"),
-    ({"text": "\ud800"}, ValueError, "text"), ({"id": 5}, TypeError, "id: expected str"), ({"content": "x"}, ValueError, "content"),
-    ({"url_keep": "x"}, ValueError, "url_keep"), ({"threads": -1}, ValueError, "threads"), ({"threads": "x"}, ValueError, "threads"),
-    ({"memory": -1}, ValueError, "memory"), ({"tmp": 5}, TypeError, "tmp: expected a path"), ({"tmp": "/no/where"}, OSError, "/no/where"),
+    ({"bits": 99}, ValueError, "bits"), ({"text": 5}, TypeError, "text: expected str"),
+    ({"text": "a\0b"}, ValueError, "text"),
+    ({"text": "\ud800"}, ValueError, "text"), ({"id": 5}, TypeError, "id: expected str"),
+    ({"content": "x"}, ValueError, "content"),
+    ({"url_keep": "x"}, ValueError, "url_keep"), ({"threads": -1}, ValueError, "threads"),
+    ({"threads": "x"}, ValueError, "threads"),
+    ({"memory": -1}, ValueError, "memory"), ({"tmp": 5}, TypeError, "tmp: expected a path"),
+    ({"tmp": "/no/where"}, OSError, "/no/where"),
     ({"progress": 5}, TypeError, "progress"), ({"colour": 1}, TypeError, "colour"),
 ]
 
@@ -555,7 +565,7 @@ def test_a_stream_that_fails_half_way_is_named():
 
 @pytest.fixture(scope="module")
 def large():
-    return many_texts(15_000)
+    return many_texts(10_000)
 
 
 @pytest.mark.parametrize("call", [doppel.dedup, doppel.cluster, doppel.pairs, doppel.overlap])
@@ -599,7 +609,7 @@ def test_decide_takes_positions_and_shares():
                            ({"a": [0], "b": [None], "similarity": [1.0]}, 'edges: row 0: "b" is no position'),
                            ({"a": ["x"], "b": [1], "similarity": [1.0]}, 'edges: row 0: "a" is no position'),
                            ({"a": [0], "b": [1 << 40], "similarity": [1.0]}, 'edges: row 0: "b" is no position'),
-                           ({"a": [0], "b": [1], "similarity": ["much"]}, 'edges: row 0: "similarity" is no similarity'),
+                           ({"a": [0], "b": [1], "similarity": ["much"]}, 'row 0: "similarity" is no similarity'),
                            ({"a": [0], "b": [1], "similarity": [float("inf")]}, "no similarity")):
         with pytest.raises(ValueError, match=message):
             doppel.decide(edges)
@@ -654,23 +664,24 @@ try:
         call(texts, threads=2)
 except KeyboardInterrupt:
     took = time.monotonic() - sent[0]
-    assert took < 1, took
+    assert took < float(sys.argv[5]), took
     assert len(doppel.dedup(["one text that is here", "ONE TEXT that is here"])) == 1
     print("interrupted")
 """
+LATEST = 10 if SANITIZED else 1  # seconds
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-@pytest.mark.parametrize("call, after", [("dedup", 0.05), ("dedup", 0.4), ("overlap", 0.3), ("pairs", 0.2)])
+@pytest.mark.parametrize("call, after", [("dedup", 0.05), ("dedup", 0.3), ("overlap", 0.2)])
 def test_ctrl_c_ends_a_call_within_a_second(call, after, full):
-    assert run_python(INTERRUPTED, HERE, call, 100_000 if full else 12_000, after) == "interrupted\n"
+    assert run_python(INTERRUPTED, HERE, call, 100_000 if full else 8_000, after, LATEST) == "interrupted\n"
 
 
 def test_a_signal_handler_that_returns_does_not_end_the_call(large):
     seen = []
     before = signal.signal(signal.SIGALRM, lambda *_: seen.append(time.monotonic()))
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         expected = doppel.dedup(large, similarity=0.7).mask.to_list()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -709,7 +720,8 @@ except ImportError:
         sys.exit()
 import doppel
 other = interpreters.create()
-script = "try:\\n    import doppel\\nexcept ImportError:\\n    pass\\nelse:\\n    assert doppel.dedup(['a', 'a']) == ['a']"
+script = ("try:\\n    import doppel\\nexcept ImportError:\\n    pass\\n"
+          "else:\\n    assert doppel.dedup(['a', 'a']) == ['a']")
 try:
     interpreters.run_string(other, script)
 except Exception as error:
@@ -720,12 +732,6 @@ assert doppel.dedup(["a", "a"]) == ["a"]
     run_python(code)
 
 
-def resident():
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is not told here")
 def test_a_thousand_calls_do_not_grow_memory(full):
     pa = library("pyarrow")
     documents = make_documents(50)
@@ -750,7 +756,8 @@ def test_a_thousand_calls_do_not_grow_memory(full):
 
 def test_results_outlive_the_data_and_each_other():
     pa = library("pyarrow")
-    table = pa.table({"text": ["é" + text for text in TEXTS] * 100, "n": range(300), "id": [f"id {n}" for n in range(300)]})
+    table = pa.table({"text": ["é" + text for text in TEXTS] * 100, "n": range(300),
+                      "id": [f"id {n}" for n in range(300)]})
     expected = table[:2].to_pylist()
     unique = doppel.dedup(table)
     del table
@@ -814,7 +821,8 @@ def test_a_batch_is_refused_when_it_is_in_use_or_finished():
     batch.decide()
     batch.finish()
     for method, arguments in (("mask", ()), ("finish", ()), ("stats", ()), ("decide", ()), ("columns", (None, False)),
-                              ("pairs", (None, False)), ("read_data", (TEXTS, False, "data", [])), ("check_ids", ("id",)),
+                              ("pairs", (None, False)), ("read_data", (TEXTS, False, "data", [])),
+                              ("check_ids", ("id",)),
                               ("finish_outputs", (True,)), ("open_outputs", (None, None)), ("overlap", (None,))):
         with pytest.raises(RuntimeError, match="finished"):
             getattr(batch, method)(*arguments)

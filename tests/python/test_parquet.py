@@ -17,7 +17,8 @@ import pytest
 
 import doppel
 from conftest import FULL
-from documents import (make_documents, many_texts, needs_command, read_jsonl, run_command, run_python, write_jsonl)
+from documents import (SANITIZED, make_documents, many_texts, needs_command, read_jsonl, resident, run_command,
+                       run_python, write_jsonl)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -104,19 +105,23 @@ def test_jsonl_is_written_of_parquet_as_the_command_writes_it():
 RICH = {
     "id": ["a", "b", "c", "d", "e"], "text": [*TEXTS, "something else that stands here alone", FOX.title()],
     "large": pa.array([*TEXTS, None, ""], pa.large_string()), "bytes": [b"\xff\0", b"", None, b"x", b"y"],
-    "large bytes": pa.array([b"x", None, b"y", b"", b"z"], pa.large_binary()), "fixed": pa.array([b"abcd"] * 5, pa.binary(4)),
+    "large bytes": pa.array([b"x", None, b"y", b"", b"z"], pa.large_binary()),
+    "fixed": pa.array([b"abcd"] * 5, pa.binary(4)),
     "decimal": pa.array([decimal.Decimal("1.23"), None, *[decimal.Decimal("-9.99")] * 3], pa.decimal128(10, 2)),
     "large decimal": pa.array([decimal.Decimal("1.23")] * 5, pa.decimal256(60, 2)),
     "micros": pa.array([datetime.datetime(2020, 1, 2, 3, 4, 5, 678901)] * 5, pa.timestamp("us")),
     "nanos": pa.array([1, None, 1577934245678901234, -1, 0], pa.timestamp("ns")),
-    "zoned": pa.array([0, 1, 2, 3, None], pa.timestamp("ms", "Europe/Berlin")), "day": pa.array([1, 2, 3, 4, None], pa.date32()),
+    "zoned": pa.array([0, 1, 2, 3, None], pa.timestamp("ms", "Europe/Berlin")),
+    "day": pa.array([1, 2, 3, 4, None], pa.date32()),
     "time": pa.array([1, 2, 3, 4, None], pa.time64("ns")), "duration": pa.array([1, 2, 3, 4, None], pa.duration("us")),
     "byte": pa.array([1, 2, 3, 4, None], pa.uint8()), "unsigned": pa.array([1, 2**32 - 1, 3, 4, None], pa.uint32()),
-    "unsigned 64": pa.array([1, 2**64 - 1, 3, 4, None], pa.uint64()), "half": pa.array([1.5, 2, 3, 4, None], pa.float16()),
+    "unsigned 64": pa.array([1, 2**64 - 1, 3, 4, None], pa.uint64()),
+    "half": pa.array([1.5, 2, 3, 4, None], pa.float16()),
     "list": pa.array([[1, 2], None, [], [3], [None]], pa.list_(pa.int32())),
     "large list": pa.array([["a"], [None], [], None, ["b", "c"]], pa.large_list(pa.string())),
-    "fixed list": pa.array([[1, 2], None, [3, 4], [5, 6], [7, 8]], pa.list_(pa.float32(), 2)),
-    "struct": [{"a": 1, "b": {"c": ["x"]}}, None, {"a": None, "b": None}, {"a": 2, "b": {"c": []}}, {"a": 3, "b": None}],
+    "fixed list": pa.array([[1, 2], [0, 0], [3, 4], [5, 6], [7, 8]], pa.list_(pa.float32(), 2)),
+    "struct": [{"a": 1, "b": {"c": ["x"]}}, None, {"a": None, "b": None}, {"a": 2, "b": {"c": []}},
+               {"a": 3, "b": None}],
     "map": pa.array([[("k", 1)], [], None, [("l", None)], [("m", 2), ("n", 3)]], pa.map_(pa.string(), pa.int64())),
     "dictionary": pa.array(["x", "y", None, "x", "z"]).dictionary_encode(), "bool": [True, None, False, True, False],
     "null": pa.nulls(5), "structs": pa.array([[{"a": 1}], [], None, [{"a": None}], [None]]), "a.b": [1, 2, 3, 4, 5],
@@ -140,12 +145,23 @@ def shape(path):
             "compression": [group.column(c).compression for c in range(metadata.num_columns)]}
 
 
+def rows_of(table):
+    """Its rows, as values that compare without pandas."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns):
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        is_long = pa.types.is_temporal(column.type) and column.type.bit_width == 64
+        columns[name] = column.cast(pa.int64()) if is_long else column
+    return pa.table(columns).to_pylist()
+
+
 def check_shape(before, after, rows):
     before_shape, after_shape = shape(before), shape(after)
     assert after_shape["schema"].equals(before_shape["schema"], check_metadata=True)
     del before_shape["schema"], after_shape["schema"]
     assert after_shape == before_shape
-    assert pq.read_table(after).to_pylist() == pq.read_table(before).take(rows).to_pylist()
+    assert rows_of(pq.read_table(after)) == rows_of(pq.read_table(before).take(rows))
 
 
 @pytest.mark.parametrize("options", [
@@ -167,12 +183,13 @@ def test_how_numbers_are_stored_stays(way):
     table = pa.table({name: RICH[name] for name in ("id", "text", "unsigned", "micros", "decimal", "nanos")})
     for name, options in (("one", {"version": "1.0"}), ("int96", {"use_deprecated_int96_timestamps": True}),
                           ("integers", {"store_decimal_as_integer": True}),
-                          ("deltas", {"use_dictionary": False, "column_encoding": {"unsigned": "DELTA_BINARY_PACKED",
-                                                                                   "text": "DELTA_LENGTH_BYTE_ARRAY"}})):
+                          ("deltas", {"use_dictionary": False, "column_encoding": {
+                              "unsigned": "DELTA_BINARY_PACKED", "text": "DELTA_LENGTH_BYTE_ARRAY"}})):
         write(name + ".parquet", table.drop(["nanos"]) if name == "one" else table, **options)
         doppel.dedup_files(name + ".parquet", "unique.parquet", **way)
         check_shape(name + ".parquet", "unique.parquet", [0, 1, 3])
-        encodings = [pq.ParquetFile(path).metadata.row_group(0).column(1).encodings for path in (name + ".parquet", "unique.parquet")]
+        encodings = [pq.ParquetFile(path).metadata.row_group(0).column(1).encodings
+                     for path in (name + ".parquet", "unique.parquet")]
         assert name != "deltas" or encodings[0] == encodings[1]
 
 
@@ -184,7 +201,7 @@ def test_files_of_other_writers(way):
     duckdb.from_arrow(table).write_parquet("duckdb.parquet")
     for path in ("polars.parquet", "duckdb.parquet"):
         doppel.dedup_files(path, "unique.parquet", **way)
-        assert pq.read_table("unique.parquet").to_pylist() == table.take([0, 1, 3]).to_pylist()
+        assert rows_of(pq.read_table("unique.parquet")) == rows_of(table.take([0, 1, 3]))
         assert pq.read_schema("unique.parquet").equals(pq.read_schema(path), check_metadata=True)
 
 
@@ -221,9 +238,9 @@ def test_large_row_groups_are_read_batch_by_batch(full):
     table = pa.table({"id": range(len(texts) * copies), "text": pa.array(texts * copies)})
     write("large.parquet", table, row_group_size=len(table), use_dictionary=False, compression="none")
     assert pq.ParquetFile("large.parquet").metadata.row_group(0).total_byte_size > 64 << 20
-    for memory in (1 << 30, 200 << 20):
+    for memory in (1 << 30, 200 << 20) if full else (200 << 20,):
         summary = doppel.dedup_files("large.parquet", "unique.parquet", memory=memory)
-        assert summary["kept"] == len(texts) and pq.read_table("unique.parquet")["id"].to_pylist() == [*range(len(texts))]
+        assert summary["kept"] == len(texts) and ids("unique.parquet") == [*range(len(texts))]
 
 
 def test_what_decoding_makes_too_large_is_not_held(monkeypatch):
@@ -280,12 +297,14 @@ def test_rows_without_ids_are_named_by_their_place(way):
 
 
 def test_texts_that_are_no_strings(way):
-    numbers = [*range(50)] * 2
-    for kind in (pa.int64(), pa.float64(), pa.timestamp("us")):
-        table = pa.table({"text": pa.array(numbers).cast(kind), "id": [str(n) for n in range(100)]})
-        write("numbers.parquet", table)
-        summary = doppel.dedup_files("numbers.parquet", "unique.parquet", min_words=1, recipe="simhash64:words=1", **way)
-        assert summary["kept"] == 50
+    times = [1_700_000_000 + 86_400 * (n % 3) + 60 * (n * 7 % 40) for n in range(300)]
+    options = {"min_words": 1, "recipe": "simhash64:chars=3", "similarity": 0.7}
+    for column in (pa.array(times, pa.timestamp("us")), pa.array(times)):
+        write("times.parquet", pa.table({"text": column, "id": range(300)}), row_group_size=40)
+        texts = [time.isoformat() if hasattr(time, "isoformat") else str(time) for time in column.to_pylist()]
+        doppel.dedup_files("times.parquet", "unique.parquet", **options, **way)
+        expected = doppel.dedup(texts, **options).mask.to_list()
+        assert ids("unique.parquet") == [number for number, stays in enumerate(expected) if stays]
     table = pa.table({"id": ["a", "b", "c"], "text": pa.array([text.encode() for text in TEXTS]).dictionary_encode()})
     write("bytes.parquet", table)
     assert doppel.dedup_files("bytes.parquet", "unique.parquet", **way)["kept"] == 2
@@ -310,8 +329,9 @@ def test_pages_are_read_from_a_column_with_html(way):
 
 @pytest.mark.filterwarnings("ignore:.*which is no text:RuntimeWarning")
 def test_columns_that_are_not_asked_for_may_be_anything(way):
-    write("odd.parquet", TABLE.append_column("url", pa.array([["x"]] * 3)).append_column("title", pa.array([{"a": 1}] * 3)))
-    with pytest.warns(RuntimeWarning, match=r'odd.parquet: the column "url" is list<.*>, which is no text: it is not used'):
+    odd = TABLE.append_column("url", pa.array([["x"]] * 3)).append_column("title", pa.array([{"a": 1}] * 3))
+    write("odd.parquet", odd)
+    with pytest.warns(RuntimeWarning, match=r'odd.parquet: the column "url" is list<.*>, which is no text: it is not'):
         warnings.simplefilter("always")
         assert doppel.dedup_files("odd.parquet", "unique.parquet", **way)["kept"] == 2
     assert pq.read_table("unique.parquet").column_names == ["id", "text", "score", "url", "title"]
@@ -347,6 +367,17 @@ def test_files_without_rows_and_without_row_groups(way):
     assert [len(pq.read_table(os.path.join("each", path))) for path in paths] == [0, 2, 0]
     assert doppel.dedup_files("none.parquet", "nothing.parquet", **way)["documents"] == 0
     assert pq.read_table("nothing.parquet").equals(TABLE[:0])
+
+
+def test_an_output_that_is_there_is_replaced(way):
+    write("a.parquet")
+    for path in ("unique.parquet", "unique.jsonl", "removed.jsonl"):
+        with open(path, "w", encoding="ascii") as file:
+            file.write("old")
+    doppel.dedup_files("a.parquet", "unique.parquet", removed="removed.jsonl", **way)
+    doppel.dedup_files("a.parquet", "unique.jsonl", **way)
+    assert ids("unique.parquet") == [row["id"] for row in read_jsonl("unique.jsonl")] == ["a", "b"]
+    assert len(read_jsonl("removed.jsonl")) == 1
 
 
 def test_nothing_stays(way):
@@ -445,8 +476,8 @@ def test_a_name_that_is_no_utf8_is_an_error_or_works():
 def memory():
     fsspec = pytest.importorskip("fsspec")
     system = fsspec.filesystem("memory")
-    for path in ("/corpus/a.parquet", "/corpus/sub/b.parquet", "/corpus/_hidden.parquet", "/corpus/_temporary/x.parquet"):
-        with system.open(path, "wb") as file:
+    for path in ("a.parquet", "sub/b.parquet", "_hidden.parquet", "_temporary/x.parquet"):
+        with system.open("/corpus/" + path, "wb") as file:
             pq.write_table(TABLE, file)
     with system.open("/corpus/_SUCCESS", "wb"):
         pass
@@ -498,8 +529,8 @@ def test_against_files_of_every_kind(tmp_path, way):
         summary = doppel.dedup_files("a.parquet", "unique.parquet", against=known, removed="removed.jsonl", **way)
         assert ids("unique.parquet") == ["b"] and summary["kept"] == 1
         assert {row["originalId"] for row in read_jsonl("removed.jsonl")} == {"k"}
-    for known, message in (("nope.parquet", "against: nope.parquet: No such file"), ("empty", "against: empty: is an empty folder"),
-                           ("nope.jsonl", "against: nope.jsonl: cannot open")):
+    for known, message in (("nope.parquet", "against: nope.parquet: No such file"),
+                           ("empty", "against: empty: is an empty folder"), ("nope.jsonl", "against: nope.jsonl: cannot open")):
         os.makedirs("empty", exist_ok=True)
         with pytest.raises(doppel.InputError, match=message):
             doppel.dedup_files("a.parquet", "none.parquet", against=known, **way)
@@ -510,8 +541,10 @@ def test_against_files_of_every_kind(tmp_path, way):
 
 REFUSED = [
     ({"inputs": []}, ValueError, "inputs: there are none"), ({"inputs": None}, TypeError, "inputs: expected a path"),
-    ({"inputs": [5]}, TypeError, "inputs: expected a path, not int"), ({"inputs": ""}, ValueError, "inputs: '' is no path"),
-    ({"inputs": "a.parquet\0b"}, ValueError, "inputs: .* is no path"), ({"against": []}, ValueError, "against: there are none"),
+    ({"inputs": [5]}, TypeError, "inputs: expected a path, not int"),
+    ({"inputs": ""}, ValueError, "inputs: '' is no path"),
+    ({"inputs": "a.parquet\0b"}, ValueError, "inputs: .* is no path"),
+    ({"against": []}, ValueError, "against: there are none"),
     ({"inputs": "nope.parquet"}, doppel.InputError, "inputs: nope.parquet: No such file or directory"),
     ({"inputs": ["a.parquet", "nope.parquet"]}, doppel.InputError, "inputs: nope.parquet: No such file or directory"),
     ({"inputs": "nope*.parquet"}, ValueError, r"nope\*.parquet: there is no Parquet file"),
@@ -520,35 +553,46 @@ REFUSED = [
     ({"inputs": "zero.parquet"}, doppel.InputError, "inputs: zero.parquet: "),
     ({"inputs": "a.jsonl"}, ValueError, "a.jsonl is no Parquet: Parquet is written of Parquet alone"),
     ({"inputs": ["a.parquet", "a.jsonl"]}, ValueError, "a.jsonl is no Parquet"),
-    ({"inputs": "mixed"}, ValueError, "mixed/README.md is no Parquet"), ({"inputs": "-"}, ValueError, "- is no Parquet"),
+    ({"inputs": "mixed"}, ValueError, "mixed/README.md is no Parquet"),
+    ({"inputs": "-"}, ValueError, "- is no Parquet"),
     ({"inputs": "zzz://a.parquet"}, ValueError, "zzz://a.parquet: "),
     ({"output": None}, ValueError, "dedup_files needs either output or output_dir"),
     ({"output_dir": "each"}, ValueError, "dedup_files needs either output or output_dir"),
-    ({"output": 5}, TypeError, "output: expected a path"), ({"output": "a.csv"}, ValueError, "output: a.csv: documents are written as JSONL"),
+    ({"output": 5}, TypeError, "output: expected a path"),
+    ({"output": "a.csv"}, ValueError, "output: a.csv: documents are written as JSONL"),
     ({"output": "a.parquet"}, ValueError, "output: a.parquet is an input"),
-    ({"output": "./mixed/../a.parquet"}, ValueError, "is an input"), ({"output": "link.parquet"}, ValueError, "is an input"),
-    ({"output": "hard.parquet"}, ValueError, "is an input"), ({"inputs": "*.parquet", "output": "a.parquet"}, ValueError, "a.parquet is an input"),
+    ({"output": "./mixed/../a.parquet"}, ValueError, "is an input"),
+    ({"output": "link.parquet"}, ValueError, "is an input"),
+    ({"output": "hard.parquet"}, ValueError, "is an input"), ({"inputs": "*.parquet",
+    "output": "a.parquet"}, ValueError, "a.parquet is an input"),
     ({"output": "known.parquet", "against": "known.parquet"}, ValueError, "output: known.parquet is an input"),
     ({"removed": "a.parquet"}, ValueError, "removed: a.parquet is an input"),
     ({"removed": "new.parquet"}, ValueError, "output and removed: both are new.parquet"),
     ({"inputs": "a.jsonl", "output": "a.jsonl"}, ValueError, "output: a.jsonl is an input"),
     ({"inputs": "*.jsonl", "output": "a.jsonl"}, ValueError, "output: a.jsonl is an input"),
-    ({"inputs": "su*", "output": "sub/new.jsonl"}, ValueError, "output: sub/new.jsonl is inside sub, which is an input"),
-    ({"inputs": "sub", "output": "sub/new.parquet"}, ValueError, "output: sub/new.parquet is inside sub, which is an input"),
+    ({"inputs": "su*",
+    "output": "sub/new.jsonl"}, ValueError, "output: sub/new.jsonl is inside sub, which is an input"),
+    ({"inputs": "sub",
+    "output": "sub/new.parquet"}, ValueError, "output: sub/new.parquet is inside sub, which is an input"),
     ({"inputs": "sub", "output": None, "output_dir": "sub"}, ValueError, "is an input: choose another folder"),
     ({"inputs": "sub", "output": None, "output_dir": "sub/new"}, ValueError, "output_dir: sub/new is inside sub"),
     ({"inputs": "sub", "removed": "sub/removed.jsonl"}, ValueError, "removed: sub/removed.jsonl is inside sub"),
     ({"output": "mixed"}, OSError, "mixed: cannot be written: Is a directory"),
     ({"output": "folder.parquet"}, IsADirectoryError, "cannot be written: Is a directory: 'folder.parquet'"),
-    ({"output": None, "output_dir": "a.jsonl"}, OSError, "a.jsonl"), ({"removed": "no/where.jsonl"}, OSError, "no/where.jsonl: cannot be written"),
+    ({"output": None, "output_dir": "a.jsonl"}, OSError, "a.jsonl"),
+    ({"removed": "no/where.jsonl"}, OSError, "no/where.jsonl: cannot be written"),
     ({"output": "no/where.jsonl"}, OSError, "no/where.jsonl: cannot be written"),
     ({"inputs": ["a.parquet", "other.parquet"]}, ValueError,
-     'other.parquet: its schema is not that of a.parquet: its column "score" is string, not double; an output folder gets'),
+     'other.parquet: its schema is not that of a.parquet: its column "score" is string, not double; an output folder'),
     ({"inputs": ["a.parquet", "fewer.parquet"]}, ValueError, 'fewer.parquet: .* it has no column "score"'),
-    ({"text": "body"}, doppel.InputError, 'inputs: a.parquet: has no column "body" or "html".*its columns are id, text, score'),
-    ({"method": "best"}, ValueError, "method"), ({"similarity": 7}, ValueError, "similarity"), ({"id": 5}, TypeError, "id"),
-    ({"limit": -1}, ValueError, "limit"), ({"max_record": "x"}, ValueError, "max_record"), ({"threads": -1}, ValueError, "threads"),
-    ({"colour": 1}, TypeError, "colour"), ({"max_record": 5}, doppel.InputError, "a.parquet.*longer than the limit of 5 bytes; max_record"),
+    ({"text": "body"}, doppel.InputError,
+     'inputs: a.parquet: has no column "body" or "html".*its columns are id, text, score'),
+    ({"method": "best"}, ValueError, "method"), ({"similarity": 7}, ValueError, "similarity"),
+    ({"id": 5}, TypeError, "id"),
+    ({"limit": -1}, ValueError, "limit"), ({"max_record": "x"}, ValueError, "max_record"),
+    ({"threads": -1}, ValueError, "threads"),
+    ({"colour": 1}, TypeError, "colour"),
+    ({"max_record": 5}, doppel.InputError, "a.parquet.*longer than the limit of 5 bytes; max_record"),
 ]
 
 
@@ -656,9 +700,11 @@ def flip(at):
 
 
 DAMAGE = {
-    "no footer": lambda data: data[:-8], "half a footer": lambda data: data[:-200], "half": lambda data: data[:len(data) // 2],
+    "no footer": lambda data: data[:-8], "half a footer": lambda data: data[:-200],
+    "half": lambda data: data[:len(data) // 2],
     "two bytes": lambda data: data[:2], "wrong length": lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1",
-    "footer": flip(lambda size: size - 120), "first page": flip(lambda size: 30), "middle page": flip(lambda size: size // 2),
+    "footer": flip(lambda size: size - 120), "first page": flip(lambda size: 30),
+    "middle page": flip(lambda size: size // 2),
     "a hole": lambda data: data[:200] + bytes(len(data) // 3) + data[200 + len(data) // 3:],
 }
 
@@ -784,7 +830,8 @@ def test_an_output_that_cannot_take_its_place(monkeypatch):
     def fails(self):
         raise OSError(5, "Input/output error")
     before = _parquet._Output.place
-    monkeypatch.setattr(_parquet._Output, "place", lambda self: fails(self) if "b.parquet" in self.path else before(self))
+    monkeypatch.setattr(_parquet._Output, "place",
+                        lambda self: fails(self) if "b.parquet" in self.path else before(self))
     with pytest.raises(OSError, match="Input/output error"):
         doppel.dedup_files("in", output_dir="each", removed="removed.jsonl")
     assert files() == ["each/a.parquet", "in/a.parquet", "in/b.parquet"]  # what has its place stays
@@ -814,7 +861,7 @@ def test_what_cannot_be_made_smaller_has_room(way):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    texts = many_texts(12_000)
+    texts = many_texts(8_000)
     path = tmp_path_factory.mktemp("large") / "large.parquet"
     pq.write_table(pa.table({"id": range(len(texts)), "text": texts}), path, row_group_size=500)
     return str(path)
@@ -857,15 +904,15 @@ try:
         os.unlink("removed.jsonl")
 except KeyboardInterrupt:
     took = time.monotonic() - sent[0]
-    assert took < 1, took
+    assert took < float(sys.argv[5]), took
     assert not os.path.exists("unique.parquet") and not os.path.exists("removed.jsonl")
     print("interrupted")
 """
 
 
-@pytest.mark.parametrize("memory, after", [(0, 0.1), (1, 0.3), (0, "writing"), (1, "writing")])
+@pytest.mark.parametrize("memory, after", [(0, 0.1), (1, 0.3), (1, "writing")])
 def test_ctrl_c_leaves_nothing(large, memory, after):
-    assert run_python(INTERRUPTED, HERE, large, memory, after) == "interrupted\n"
+    assert run_python(INTERRUPTED, HERE, large, memory, after, 10 if SANITIZED else 1) == "interrupted\n"
     assert files() == []
 
 
@@ -885,10 +932,7 @@ def test_several_threads_write_at_the_same_time(large):
     assert all(ids(f"unique{number}.parquet") == ["a", "b"] for number in range(3))
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="memory is not told here")
 def test_calls_do_not_grow_memory(full):
-    from test_batch import resident
-
     write("a.parquet", pa.Table.from_pylist(DOCUMENTS), row_group_size=50)
     write("bad.parquet")
     damaged("bad.parquet", lambda data: data[:-8])
@@ -898,10 +942,10 @@ def test_calls_do_not_grow_memory(full):
             doppel.dedup_files("a.parquet", "unique.parquet", removed="removed.jsonl", memory=memory, threads=1)
         with pytest.raises(doppel.InputError):
             doppel.dedup_files(["a.parquet", "bad.parquet"], output_dir="each", threads=1)
-    for _ in range(10):
+    for _ in range(6):
         each()
     before = resident()
-    for _ in range(500 if full else 20):
+    for _ in range(500 if full else 12):
         each()
     assert resident() - before < 30 << 20
 
@@ -914,9 +958,9 @@ import sys
 sys.modules["pyarrow"] = None
 import doppel
 assert doppel.dedup_files("a.jsonl", "unique.jsonl")["kept"] == 1
-for call in (lambda: doppel.dedup_files("a.parquet", "unique.parquet"), lambda: doppel.dedup_files("a.parquet", "x.jsonl")):
+for output in ("unique.parquet", "x.jsonl"):
     try:
-        call()
+        doppel.dedup_files("a.parquet", output)
     except (ImportError, doppel.InputError) as error:
         assert "Parquet needs pyarrow: pip install pyarrow" in str(error), error
     else:

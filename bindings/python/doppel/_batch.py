@@ -550,9 +550,9 @@ class _Outputs:
         if (self.output is None) == (self.folder is None):
             raise ValueError("dedup_files needs either output or output_dir, or dry_run=True")
         if annotate and not self.is_table:
-            raise ValueError("annotate: only Parquet outputs can be annotated here; doppel dedup --annotate writes JSONL")
+            raise ValueError("annotate: only Parquet can be annotated here; doppel dedup --annotate writes JSONL")
         if not self.is_table and batch.format_of(self.output) not in (None, "JSONL"):
-            raise ValueError(f"output: {self.output}: documents are written as JSONL: choose a name that ends in .jsonl")
+            raise ValueError(f"output: {self.output}: documents are written as JSONL: choose a name with .jsonl")
         if self.removed is not None and self.output is not None and is_same(self.removed, self.output):
             raise ValueError(f"output and removed: both are {self.output}")
         for name, place in (("output", self.output), ("output_dir", self.folder), ("removed", self.removed)):

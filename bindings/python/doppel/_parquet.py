@@ -102,7 +102,8 @@ def _elsewhere(path: str) -> tuple[str, str]:
 
 
 def check_place(option: str, place: str, source: str) -> None:
-    """Refuses an output that is an input, matches its pattern, or is below its folder: it would be read the next time."""
+    """Refuses an output that is an input, matches its pattern, or is below its folder, where it would be read the next
+    time."""
     here, there = _local_path(place), _local_path(source)
     if there == source and _is_wild(source) and not os.path.lexists(source):
         from glob import glob
@@ -159,7 +160,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _expanded(path: str) -> Iterator[tuple[str, str]]:
-    """The files that an input stands for, as the extension lists them, each with the name that it has below that input."""
+    """The files that an input stands for, as the extension lists them, each with the name that it has below it."""
     if "://" in path:
         yield from _listed(path) or [(path, path.rpartition("/")[2])]
     elif os.path.isdir(path):
@@ -770,8 +771,8 @@ def _grouped(batches: list[Any]) -> Iterator[list[Any]]:
 
 def _in_order(threads: int, make: Callable[[Callable[[], Any], int], Any],
               chunks: Iterator[tuple[Callable[[], Any], int, int]]) -> Iterator[tuple[int, Any]]:
-    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time. While there is
-    nothing to give, gives None every tenth of a second, so that the caller can stop; then nothing is waited for."""
+    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time. While there
+    is nothing to give, gives None every tenth of a second, so that the caller can stop; then nothing is waited for."""
     from collections import deque
     from concurrent.futures import ThreadPoolExecutor
 
