@@ -560,7 +560,8 @@ static void read_row(dp_reader *reader, dp_unit *unit, row_columns *columns, con
     document.title = get_field(columns, DP_FIELD_TITLE, row);
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = get_field(columns, DP_FIELDS + i, row);
-    document.stays = unit->table.table->table.in_memory;
+    /* A value that was written out stands in `columns`. */
+    document.stays = unit->table.table->table.in_memory && columns->column[DP_FIELD_TEXT].kind <= VIEW;
     document.from_table = true;
     document.html = html;
     document.charset = html.data ? DP_CHARSET_UTF8 : NULL;
