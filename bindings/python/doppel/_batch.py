@@ -466,9 +466,9 @@ def overlap(data: Any, *, against: Any = None, containment: float | None = None,
     """Documents of which one contains much of another, or a long run of it, with the passages they share.
 
     containment: one has at least this share of the other's shingles (0.5, unless `words` is given).
-    words: they share a run of at least so many words; none is missed.
+    words: they share a run of at least this many words; none is missed.
     against: only pairs of a document of `data`, a, and one of this, b: e.g. evaluation texts.
-    sample: for containment, pairs are looked up by one shingle of so many (4).
+    sample: for containment, pairs are looked up by one shingle in this many (4).
 
     Gives a Table with a, b, containmentAB, containmentBA, and lists aStarts, aEnds, bStarts, bEnds (bytes of the texts)
     and words, an entry for each passage; for a list, a list of Overlap, whose passages are Passage.
@@ -652,8 +652,8 @@ def _finish(batch: Any, writer: Any, done: bool) -> None:
 
 
 def _read(batch: Any, paths: list[str], argument: str, options: dict[str, Any]) -> None:
-    """A file that cannot be read is an error, unless that is allowed; a row that is left out is told by a warning, and
-    so is a column that is not there."""
+    """A file that cannot be read is an error, unless that is allowed; a row that is left out is reported by a warning,
+    and so is a column that is not there."""
     from warnings import warn
 
     known = argument == "against"

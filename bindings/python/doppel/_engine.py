@@ -307,14 +307,15 @@ class Engine:
         return self._engine.expire()
 
     def compact(self) -> None:
-        """Brings the index to its smallest form; other calls go on meanwhile.
+        """Brings the index to its smallest form, without blocking other calls.
 
         >>> Engine().compact()
         """
         self._engine.compact()
 
     def backup(self, path: Path) -> None:
-        """Writes a whole copy of a folder, as it is at this moment, to a new folder; other calls go on meanwhile.
+        """Writes a whole copy of a folder, as it is at this moment, to a new folder, without blocking other
+        calls.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder, Engine(folder + "/seen") as engine:

@@ -191,8 +191,8 @@ class HammingIndex(_doppel.HammingIndex):
         self._compact()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the index to a file, which is there whole or not at all; open() reads it. Other threads may use the
-        index meanwhile.
+        """Writes the index to a file, which is there whole or not at all; open() reads it. Other threads may go on
+        using the index.
 
         The file holds the index's secret order of bits: anyone who can read it can choose fingerprints that make finds
         slow.

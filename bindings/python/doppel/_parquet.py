@@ -265,7 +265,7 @@ class _Table:
                 [sum(group.column(c).total_uncompressed_size for c in chosen) for group in groups])
 
     def _file(self, metadata: Any = None) -> Any:
-        """Without mapping it: a mapped file that is cut short meanwhile ends the process."""
+        """Without mapping it: if a mapped file is cut short while it is read, the process gets SIGBUS."""
         far = type(self._system).__name__ != "LocalFileSystem"
         try:
             return self._parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=metadata,
@@ -381,7 +381,7 @@ class Parquet:
 
 # ---- writing ----
 
-# From so many bytes a value on, dictionaries do not pay; of what has one, the size is counted with it.
+# Columns whose values take at least this many bytes on average (as stored) get no dictionary: it would not pay.
 _LONG_VALUE = 64
 # Encodings that the writer chooses by itself. The others must be asked for.
 _USUAL_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTIONARY"}

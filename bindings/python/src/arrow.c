@@ -547,12 +547,12 @@ static PyObject *column_names(const struct ArrowSchema *schema) {
     return joined;
 }
 
-int raise_no_column(const data_input *data, const char *name) {
+int raise_no_column(const data_input *data, const char *option, const char *name) {
     PyObject *names = column_names(&data->schema);
-    if (names && PyUnicode_GetLength(names))
-        PyErr_Format(PyExc_KeyError, "no column \"%s\"; the columns are %U", name, names);
-    else if (names)
-        PyErr_Format(PyExc_KeyError, "no column \"%s\"; there are no columns", name);
+    bool any = names && PyUnicode_GetLength(names);
+    if (names)
+        PyErr_Format(PyExc_KeyError, "%s%sno column \"%s\"; %s%U", option ? option : "", option ? ": " : "", name,
+                     any ? "the columns are " : "there are no columns", names);
     Py_XDECREF(names);
     return -1;
 }
@@ -579,7 +579,7 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
     if (found)
         *found = there;
     if (status == DOPPEL_OK && !there)
-        return found ? 0 : raise_no_column(data, name);
+        return found ? 0 : raise_no_column(data, NULL, name);
     if (status == DOPPEL_OK)
         return column->binary ? check_binary(column, &data->batches[batch], argument) : 0;
     if (data->is_struct)
@@ -605,7 +605,7 @@ static int add_texts(const data_input *data, const char *name, const char *argum
     doppel_column column;
     int64_t child;
     if (!find_schema(data, name, &child))
-        return raise_no_column(data, name);
+        return raise_no_column(data, NULL, name);
     for (size_t batch = 0; batch < data->batch_count; batch++) {
         if (data_column(data, batch, name, argument, NULL, &column) < 0)
             return -1;

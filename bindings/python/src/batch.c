@@ -358,24 +358,10 @@ typedef struct text_columns {
     const char *text, *html, *argument;
 } text_columns;
 
+/* The column of a table by its name; NULL: there is none. */
 static const struct ArrowSchema *find_column(const data_input *data, const char *name) {
-    for (int64_t i = 0; data->is_struct && i < data->schema.n_children; i++)
-        if (data->schema.children[i]->name && !strcmp(data->schema.children[i]->name, name))
-            return data->schema.children[i];
-    return NULL;
-}
-
-/* KeyError: the column that an option names is not there. */
-static int no_column(const data_input *data, const char *option, const char *name) {
-    char names[512] = "";
-    size_t used = 0;
-    for (int64_t i = 0; data->is_struct && i < data->schema.n_children && used < sizeof names; i++) {
-        const char *each = data->schema.children[i]->name;
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", each ? each : "");
-    }
-    PyErr_Format(PyExc_KeyError, "%s: no column \"%s\"; %s%s", option, name,
-                 *names ? "the columns are " : "there are no columns", names);
-    return -1;
+    int64_t child;
+    return data->is_struct ? find_schema(data, name, &child) : NULL;
 }
 
 /* Whether a column must be there, as doppel/_batch.py says it. */
@@ -408,7 +394,7 @@ static int check_needed(const data_input *data, PyObject *needed, const char *ht
         if (there && check_readable(data, option, name) < 0)
             return -1;
         if (!there && (required == REQUIRED || (required == OR_PAGES && !find_column(data, html))))
-            return no_column(data, option, name);
+            return raise_no_column(data, option, name);
     }
     return 0;
 }
@@ -428,7 +414,7 @@ static int list_batch_rows(batch_data *data, size_t number, const text_columns *
         return -1;
     has_html = has_html && data->input->is_struct;
     if (!has_text && !has_html)
-        return no_column(data->input, names->argument, names->text);
+        return raise_no_column(data->input, names->argument, names->text);
     for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
         bool there = (has_text && doppel_column_get(&texts, row, room).data) ||
                      (has_html && doppel_column_get(&pages, row, room).data);
@@ -450,7 +436,7 @@ static int list_batch_rows(batch_data *data, size_t number, const text_columns *
 static int list_rows(batch_data *data, const text_columns *names, bool skip) {
     const data_input *input = data->input;
     if (input->is_struct && !find_column(input, names->text) && !find_column(input, names->html))
-        return no_column(input, names->argument, names->text);
+        return raise_no_column(input, names->argument, names->text);
     data->rows = malloc(((size_t)input->rows + 1) * sizeof *data->rows);
     if (!data->rows) {
         PyErr_NoMemory();

@@ -2,7 +2,8 @@
  * end; every WAKE_MS it takes the GIL to run Python's signal handlers and, every second time, to report progress.
  * Python runs signal handlers on its main thread alone, so that the work cannot run there: Ctrl-C would wait for it.
  *
- * All state is on the stack of the caller, which always joins the thread. A process forked meanwhile has neither. */
+ * All state is on the stack of the caller, which always joins the thread. A process forked during a call has neither.
+ */
 #include "module.h"
 
 #include <pthread.h>

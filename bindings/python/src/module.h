@@ -127,8 +127,8 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
 /* The schema of a column by its name, and its number; of data that is one column, its own. NULL: there is none. */
 const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child);
 
-/* Raises that KeyError, and gives -1. */
-int raise_no_column(const data_input *data, const char *name);
+/* Raises that KeyError, whose message begins with `option` (NULL: none), and gives -1. */
+int raise_no_column(const data_input *data, const char *option, const char *name);
 
 /* ---- array.c: results ---- */
 

@@ -144,7 +144,7 @@ int open_texts(text_column *texts, const data_input *data, const char *name, con
     const struct ArrowSchema *schema = find_schema(data, name, &child);
     *texts = (text_column){.data = data, .argument = argument};
     if (!schema)
-        return raise_no_column(data, name);
+        return raise_no_column(data, NULL, name);
     if (!is_text(schema)) {
         PyErr_Format(PyExc_TypeError, "%s: expected a column of strings, not of the Arrow type \"%s\"", argument,
                      schema->dictionary ? schema->dictionary->format : schema->format);

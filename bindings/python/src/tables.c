@@ -16,7 +16,7 @@
 enum { PART_ROWS = 1024 };
 
 /* A table that is open: its parts are slices of its batches. Its schema is that of the data, but that columns which
- * cannot be read as text have no names: nobody asks for them, or it would have been refused (batch.c). */
+ * cannot be read as text have no names: an option that names one is refused before (batch.c). */
 typedef struct open_data {
     const data_input *data;
     const char *name; /* of its column, if it has only one */
