@@ -172,6 +172,94 @@ static void texts_in_memory_stay_after_the_run(void **state) {
     check_cuts((test_table){ROWS(few), .in_memory = true}, (doppel_input_options){0}, few_documents, "");
 }
 
+/* A table in memory whose texts are numbers, which are written out. */
+static int64_t numbers[] = {17, 18};
+static const void *number_buffers[] = {NULL, numbers}, *no_buffers[] = {NULL};
+static struct ArrowSchema number_schema = {.format = "l", .name = "text"}, *number_schemas[] = {&number_schema};
+static struct ArrowArray number_array = {.length = 2, .n_buffers = 2, .buffers = number_buffers},
+                         *number_arrays[] = {&number_array};
+static const uint64_t number_rows[] = {2};
+static bool numbers_given;
+
+static void drop_schema(struct ArrowSchema *schema) {
+    schema->release = NULL;
+}
+
+static void drop_array(struct ArrowArray *array) {
+    array->release = NULL;
+}
+
+static void drop_stream(struct ArrowArrayStream *stream) {
+    stream->release = NULL;
+}
+
+static int give_schema(struct ArrowArrayStream *stream, struct ArrowSchema *out) {
+    (void)stream;
+    *out = (struct ArrowSchema){.format = "+s", .n_children = 1, .children = number_schemas, .release = drop_schema};
+    return 0;
+}
+
+static int give_numbers(struct ArrowArrayStream *stream, struct ArrowArray *out) {
+    (void)stream;
+    *out = (struct ArrowArray){0};
+    if (!numbers_given)
+        *out = (struct ArrowArray){.length = 2,
+                                   .n_buffers = 1,
+                                   .buffers = no_buffers,
+                                   .n_children = 1,
+                                   .children = number_arrays,
+                                   .release = drop_array};
+    numbers_given = true;
+    return 0;
+}
+
+static bool claims_all(const char *path, void *user) {
+    (void)path, (void)user;
+    return true;
+}
+
+static doppel_status open_numbers(const char *path, const char *const *columns, size_t column_count,
+                                  doppel_table *table, void *user, doppel_error *error) {
+    (void)path, (void)columns, (void)column_count, (void)user, (void)error;
+    table->parts = 1;
+    table->rows = number_rows;
+    table->in_memory = true;
+    return DOPPEL_OK;
+}
+
+static doppel_status read_numbers(const doppel_table *table, uint64_t part, struct ArrowArrayStream *stream, void *user,
+                                  doppel_error *error) {
+    (void)table, (void)part, (void)user, (void)error;
+    *stream = (struct ArrowArrayStream){give_schema, give_numbers, NULL, drop_stream, NULL};
+    return DOPPEL_OK;
+}
+
+static void close_numbers(doppel_table *table, void *user) {
+    (void)table, (void)user;
+}
+
+static doppel_status check_number(void *state, const doppel_document *d, doppel_output *output) {
+    (void)state, (void)output;
+    assert_false(d->stays);
+    assert_memory_equal(d->text.data, d->line == 1 ? "17" : "18", 2);
+    return DOPPEL_OK;
+}
+
+static void texts_that_were_written_out_do_not_stay(void **state) {
+    (void)state;
+    const char *path = "numbers.table";
+    const doppel_tables tables = {.size = sizeof tables,
+                                  .claims = claims_all,
+                                  .open = open_numbers,
+                                  .read = read_numbers,
+                                  .close = close_numbers};
+    const doppel_work work = {.document = check_number};
+    const doppel_input_options options = {.size = sizeof options, .tables = &tables};
+    doppel_input_counts counts;
+    assert_int_equal(doppel_input_run(&path, 1, &options, &work, &counts, NULL), DOPPEL_OK);
+    assert_int_equal(counts.documents, 2);
+}
+
 /* ---- tables that are wrong ---- */
 
 /* A table that ends early, before a JSONL file that is read all the same. */
@@ -652,6 +740,7 @@ int main(void) {
         TEST(keys_and_more_fields_are_given_and_those_missing_are_named),
         TEST(a_column_of_another_name_is_the_text),
         TEST(texts_in_memory_stay_after_the_run),
+        TEST(texts_that_were_written_out_do_not_stay),
         TEST(a_missing_text_is_told_once),
         TEST(a_column_that_is_no_text_is_told_once),
         TEST(a_stream_that_breaks_off_ends_the_table),
