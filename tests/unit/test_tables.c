@@ -173,8 +173,8 @@ static void texts_in_memory_stay_after_the_run(void **state) {
 }
 
 /* A table in memory whose texts are numbers, which are written out. */
-static int64_t numbers[] = {17, 18};
-static const void *number_buffers[] = {NULL, numbers}, *no_buffers[] = {NULL};
+static int64_t two_numbers[] = {17, 18};
+static const void *number_buffers[] = {NULL, two_numbers}, *no_buffers[] = {NULL};
 static struct ArrowSchema number_schema = {.format = "l", .name = "text"}, *number_schemas[] = {&number_schema};
 static struct ArrowArray number_array = {.length = 2, .n_buffers = 2, .buffers = number_buffers},
                          *number_arrays[] = {&number_array};
