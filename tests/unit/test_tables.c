@@ -254,7 +254,7 @@ static void texts_that_were_written_out_do_not_stay(void **state) {
                                   .read = read_numbers,
                                   .close = close_numbers};
     const doppel_work work = {.document = check_number};
-    const doppel_input_options options = {.size = sizeof options, .tables = &tables};
+    const doppel_input_options options = {.size = sizeof options, .threads = 1, .tables = &tables};
     doppel_input_counts counts;
     assert_int_equal(doppel_input_run(&path, 1, &options, &work, &counts, NULL), DOPPEL_OK);
     assert_int_equal(counts.documents, 2);
@@ -519,6 +519,12 @@ static void hidden_files_beside_tables_are_left_out(void **state) {
     result r = run_path("d/_more");
     assert_string_equal(r.output.data, "d/_more/x|x||\n");
     free_result(&r);
+    /* Above folders of partitions, too. */
+    assert_int_equal(system("mkdir -p all/year=1"), 0);
+    write_text("all/_SUCCESS", "x");
+    write_text("all/year=1/a.jsonl", "{\"id\":\"a\",\"text\":\"json\"}\n");
+    path = "all";
+    check_paths(&path, 1, NULL, DOPPEL_OK, "a|json||\n", "");
 }
 
 static void a_pattern_may_match_tables(void **state) {
