@@ -836,3 +836,11 @@ def test_near_copies_that_were_changed_by_hand():
     assert unique.mask.to_list() == [True, True, False]
     assert 0.8 <= unique.removed[0]["similarity"] < 1 and unique.removed[0]["reason"] == "content_hash"
     assert sys.getrefcount(near) < 10
+
+
+def test_batches_that_threads_share_are_read_from_end_to_end():
+    """A batch of many rows is cut into parts: each row is read once, at its own place."""
+    texts = [f"text number {row} is like no other text of these, {row * row} and {row + 7} times" for row in range(5000)]
+    texts[4999] = texts[1500].upper()
+    found = doppel.dedup(texts)
+    assert [(row["id"], row["originalId"]) for row in found.removed] == [(4999, 1500)]
