@@ -411,6 +411,8 @@ typedef struct doppel_document {
     int64_t file_changed;
     bool stays;      /* `text` stays valid after the call (doppel_table.in_memory) */
     bool from_table; /* a row of a table: `line` is its number, from 1 */
+    doppel_slice text_value; /* the value of the text's key in `record`, as it stands there, a string with its quotes;
+                                data NULL: it has none, or the record had invalid UTF-8 */
 } doppel_document;
 
 typedef struct doppel_input_options {
@@ -641,6 +643,11 @@ DOPPEL_API doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, do
 DOPPEL_API doppel_status doppel_document_parse(doppel_slice record, const doppel_input_options *options,
                                                doppel_document **document, doppel_error *error);
 DOPPEL_API void doppel_document_free(doppel_document *document);
+
+/* Writes a record, a JSON object that was read before, up to its closing brace, without the members that have one of
+ * these names; all else as it stands. `to` has room for record.length bytes. Gives how many were written. *had (had may
+ * be NULL): there was such a member. */
+DOPPEL_API size_t doppel_record_strip(doppel_slice record, const char *const *names, size_t count, char *to, bool *had);
 
 /* Pages: HTML to content. */
 
@@ -1070,7 +1077,7 @@ DOPPEL_API const doppel_batch_options *doppel_batch_get_options(const doppel_bat
 
 /* Reads every document of the paths, as doppel_input_run does. With `known` they are what others are compared with:
  * they all stay, before all others, and are not given out. A known path may be the index folder of an engine (section
- * 13), which is only asked, by what `by` says: what it has is a copy, and out of the batch, whatever else it is near.
+ * 14), which is only asked, by what `by` says: what it has is a copy, and out of the batch, whatever else it is near.
  * The index must have been made with the same recipe, content and min_words, and for no more similarity (distance: no
  * less) than the batch asks; one that goes by distance has its own for DOPPEL_METHOD_AUTO. Not with within, across,
  * link_any, boilerplate and doppel_batch_find_pairs. It may be a file of doppel_batch_save, or the `work` folder of a
@@ -1219,7 +1226,164 @@ typedef struct doppel_edge {
 DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_count, uint32_t count, bool link_any,
                                              uint32_t *original, float *similarity, doppel_error *error);
 
-/* ---- 12. Mirrors and overlap ---- */
+/* ---- 12. Trim: what documents repeat of each other ---- */
+
+/* Finds lines, sentences, paragraphs or passages that stand in several documents, or several times in one, and cuts all
+ * but the first. docs/FORMAT.md section 15 defines units, windows, spans and cuts.
+ *
+ *     doppel_trim *trim;
+ *     doppel_trim_find(paths, count, NULL, &trim, &error);
+ *     doppel_trim_write(trim, DOPPEL_TRIM_RECORDS, take_document, user, &error);
+ *     doppel_trim_free(trim);
+ *
+ * The inputs are read three times, once more for the originals of spans, and for passages once more for each round in
+ * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither on
+ * threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
+typedef struct doppel_trim doppel_trim;
+
+typedef enum doppel_unit {
+    DOPPEL_UNIT_LINE,
+    DOPPEL_UNIT_SENTENCE,
+    DOPPEL_UNIT_PARAGRAPH,
+    DOPPEL_UNIT_PASSAGE /* runs of `words` words, wherever they begin */
+} doppel_unit;
+
+typedef struct doppel_trim_options {
+    size_t size;                 /* sizeof(doppel_trim_options) */
+    const doppel_recipe *recipe; /* how words are made; NULL: page. Not with chars= or first= */
+    doppel_unit unit;
+    uint64_t run;       /* units in a row that are cut together; 0: 1. Not for passages */
+    uint64_t words;     /* of a passage, at least; 0: 50. Only for passages */
+    uint64_t min_words; /* units with fewer are cut only as part of a longer run; 0: 5 */
+    const char *keep;   /* in which document a repeated unit stays, as for a batch; NULL: the first */
+    uint64_t min_count; /* cut only what occurs at least so often; 0: 2, the least */
+    bool cut_first;     /* cut every occurrence, the first one too */
+    const char *within; /* only repeats in one "document", "host", "domain" or value of a field count; NULL: all do */
+    const char *across; /* only repeats in different ones count */
+    /* Documents that lost words are dropped if fewer than `drop_below` words are left, if more than `drop_share`
+     * of their words are cut, or, with `drop`, in any case. 0: not for this reason. */
+    uint64_t drop_below;
+    double drop_share;
+    bool drop;
+    /* Cut what the documents of these paths contain, and nothing else. They are not written. Not with keep, min_count,
+     * cut_first, within and across. */
+    const char *const *against;
+    size_t against_count;
+    const doppel_input_options *against_input; /* how to read them; NULL: as the others */
+    doppel_content content;
+    uint64_t memory;  /* bytes; 0: half of what the machine has free. Past it, files in `tmp` */
+    const char *tmp;  /* NULL: the environment's TMPDIR, else /tmp */
+    const char *work; /* a folder that keeps what was found, for `resume` and reports; NULL: nothing is kept */
+    bool resume;      /* continue after the last stage that the run of `work` has finished */
+    const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
+    /* What is going on ("samples", "windows", "repeats", ...) and how far it is, now and then. May be NULL. */
+    void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
+    void *user;
+} doppel_trim_options;
+
+/* Reads the documents of the paths, and finds what is to be cut. Errors: those of doppel_input_run; DOPPEL_ERROR_USAGE
+ * with a message that says what is allowed; DOPPEL_ERROR_INPUT for a text of 4 GiB or more, for more than 2^32 - 2
+ * documents, and when an input has changed. What the options point to must live as long as the trim, except `against`
+ * and the paths, which are copied. A path that cannot be opened is no error of the call (see counts). */
+DOPPEL_API doppel_status doppel_trim_find(const char *const *paths, size_t path_count,
+                                          const doppel_trim_options *options, doppel_trim **trim, doppel_error *error);
+DOPPEL_API void doppel_trim_free(doppel_trim *trim);
+
+/* The trim of a finished run, as `work` keeps it, with the options it had: it can be written again. `input` (NULL: the
+ * defaults) says how to read. Errors: DOPPEL_ERROR_STORE when there is none, it is damaged or was not finished. */
+DOPPEL_API doppel_status doppel_trim_open(const char *work, const doppel_input_options *input, doppel_trim **trim,
+                                          doppel_error *error);
+
+/* The options as they are used, defaults filled in. */
+DOPPEL_API const doppel_trim_options *doppel_trim_get_options(const doppel_trim *trim);
+
+/* A run of a text that repeats another. */
+typedef struct doppel_span {
+    uint64_t start, end; /* bytes of the original text */
+    uint64_t words;
+    uint64_t original;        /* position of the document, in the order of reading, those of `against` first */
+    doppel_slice original_id; /* with DOPPEL_TRIM_SPANS, and so is original_start */
+    uint64_t original_start;
+} doppel_span;
+
+typedef enum doppel_dropped {
+    DOPPEL_DROPPED_NOT,
+    DOPPEL_DROPPED_REPEATS, /* "repeats": with `drop` */
+    DOPPEL_DROPPED_BELOW,   /* "below" */
+    DOPPEL_DROPPED_SHARE    /* "share" */
+} doppel_dropped;
+/* Its name; NULL for DOPPEL_DROPPED_NOT. */
+DOPPEL_API const char *doppel_dropped_name(doppel_dropped dropped);
+
+/* A document, and what was cut of it. Everything is borrowed for the time of the call. */
+typedef struct doppel_trimmed {
+    uint64_t position; /* in the order of reading, those of `against` first */
+    doppel_slice id;
+    const char *file;  /* as doppel_document has them */
+    uint64_t line;
+    uint64_t words, words_cut;
+    const doppel_range *cuts; /* bytes of the original text, ascending, apart from each other */
+    size_t cut_count;
+    const doppel_span *spans; /* with DOPPEL_TRIM_SPANS */
+    size_t span_count;
+    doppel_dropped dropped;
+    bool emptied;
+    /* With DOPPEL_TRIM_RECORDS: the record with its text cut, all else as it stands in the file or, where a document is
+     * not from JSONL, one made of its id, url, title and text; no line end. With DOPPEL_TRIM_ANNOTATE: the whole record
+     * with its spans as a member "spans". Dropped documents have one, too: not to write it is the caller's part. */
+    doppel_slice record;
+    doppel_slice text;     /* with DOPPEL_TRIM_TEXTS: the text, cut */
+    doppel_slice original; /* with DOPPEL_TRIM_ORIGINALS: the whole text */
+} doppel_trimmed;
+
+/* What doppel_trim_write gives; or them together. */
+enum {
+    DOPPEL_TRIM_RECORDS = 1,
+    DOPPEL_TRIM_ANNOTATE = 2, /* in place of DOPPEL_TRIM_RECORDS */
+    DOPPEL_TRIM_SPANS = 4,    /* spans with their originals, which are looked up first: one more reading */
+    DOPPEL_TRIM_TEXTS = 8,
+    DOPPEL_TRIM_ORIGINALS = 16
+};
+
+/* Reads the inputs once more (not those of `against`) and gives every document, in order, from one thread at a time,
+ * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find. */
+DOPPEL_API doppel_status doppel_trim_write(doppel_trim *trim, unsigned wanted,
+                                           doppel_status (*document)(const doppel_trimmed *document, void *user),
+                                           void *user, doppel_error *error);
+
+/* What was done, in figures. The members from `documents_cut` on are known after doppel_trim_write. */
+typedef struct doppel_trim_stats {
+    doppel_input_counts input, against;
+    uint64_t units;         /* units (for passages: words) of all documents, those of `against` not counted */
+    uint64_t short_against; /* texts of `against` with fewer than min_words words, which are not looked for */
+    uint64_t repeated;      /* windows that are cut */
+    uint64_t values;        /* different ones among them */
+    uint64_t words;
+    uint64_t spilled_bytes;   /* to temporary files, in all */
+    uint64_t temporary_bytes; /* that they held at a time, at most */
+    uint64_t copied_bytes;    /* of the copy of stdin, where that is a pipe */
+    double seconds_read, seconds_decide;
+    uint64_t documents_cut, spans, words_cut, bytes_cut;
+    uint64_t dropped, emptied;
+} doppel_trim_stats;
+DOPPEL_API void doppel_trim_get_stats(const doppel_trim *trim, doppel_trim_stats *stats);
+
+/* A repeated window. */
+typedef struct doppel_repeat {
+    uint64_t count; /* occurrences */
+    uint64_t words;
+    uint64_t original; /* the document where it stands first */
+    uint64_t start;    /* and where there */
+    doppel_slice id;   /* of that document */
+    doppel_slice text; /* how it begins there, at most 200 bytes */
+} doppel_repeat;
+
+/* The most repeated windows, most frequent first, `count` of them at most 100; of passages that overlap in their first
+ * document the first. *repeats is borrowed from the trim. Reads the documents they stand in. */
+DOPPEL_API doppel_status doppel_trim_get_repeats(doppel_trim *trim, const doppel_repeat **repeats, size_t *count,
+                                                 doppel_error *error);
+
+/* ---- 13. Mirrors and overlap ---- */
 
 /* Two documents of which one contains much of the other, or a long run of it. */
 typedef struct doppel_overlap {
@@ -1326,7 +1490,7 @@ DOPPEL_API doppel_status doppel_mirrors_find(const char *const *paths, size_t pa
                                              const doppel_mirrors_options *options, doppel_mirrors_counts *counts,
                                              doppel_error *error);
 
-/* ---- 13. The engine: documents that were seen ---- */
+/* ---- 14. The engine: documents that were seen ---- */
 
 /* Remembers documents and says of a new one whether it was seen, how sure that is and why. In a folder (LMDB), or in
  * memory.

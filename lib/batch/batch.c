@@ -52,6 +52,13 @@ static doppel_status check_bands(dp_batch_settings *s, doppel_error *error) {
                    o->bands, o->rows, DP_MOST_BANDS, DP_MOST_SLOTS);
 }
 
+doppel_status dp_scope_parse(const char *name, dp_scope_rule *rule, dp_fields *fields, doppel_error *error) {
+    rule->kind = !strcmp(name, "host") ? DP_SCOPE_HOST : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN : DP_SCOPE_FIELD;
+    if (rule->kind == DP_SCOPE_FIELD && (rule->field = dp_fields_add(fields, name, strlen(name))) == DP_MOST_FIELDS)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
+    return DOPPEL_OK;
+}
+
 static doppel_status check_scope(dp_batch_settings *s, doppel_error *error) {
     const doppel_batch_options *o = &s->options;
     const char *name = o->within ? o->within : o->across;
@@ -59,13 +66,8 @@ static doppel_status check_scope(dp_batch_settings *s, doppel_error *error) {
         return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be asked for together");
     if (o->across && o->link_any)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be asked for together");
-    if (!name)
-        return DOPPEL_OK;
-    s->scope_kind = !strcmp(name, "host") ? DP_SCOPE_HOST : !strcmp(name, "domain") ? DP_SCOPE_DOMAIN : DP_SCOPE_FIELD;
-    if (s->scope_kind == DP_SCOPE_FIELD &&
-        (s->scope_field = dp_fields_add(&s->fields, name, strlen(name))) == DP_MOST_FIELDS)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "%s: the field's name is empty or too long", name);
-    return DOPPEL_OK;
+    s->scope.url_without = o->url_without;
+    return name ? dp_scope_parse(name, &s->scope, &s->fields, error) : DOPPEL_OK;
 }
 
 /* How to read, with the fields that are needed beside the usual ones. */
@@ -504,5 +506,5 @@ void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats
     stats->spilled_bytes += (batch->journal.kept ? 0 : journal) + batch->rows.keys.scratch.size + batch->sets.size +
                             batch->sets.texts.scratch.size;
     stats->kept_bytes = batch->journal.kept ? journal : 0;
-    stats->copied_bytes = batch->readings.stdin_bytes;
+    stats->copied_bytes = batch->readings.stdin_copy.bytes;
 }

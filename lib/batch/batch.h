@@ -29,6 +29,19 @@
 
 typedef enum dp_scope_kind { DP_SCOPE_NONE, DP_SCOPE_HOST, DP_SCOPE_DOMAIN, DP_SCOPE_FIELD } dp_scope_kind;
 
+/* What `within` and `across` look at. */
+typedef struct dp_scope_rule {
+    dp_scope_kind kind;
+    size_t field;         /* of dp_fields */
+    unsigned url_without; /* rules that are not applied to URLs */
+} dp_scope_rule;
+
+/* Reads "host", "domain" or the name of a field, which is added to the fields. Errors: DOPPEL_ERROR_USAGE. */
+doppel_status dp_scope_parse(const char *name, dp_scope_rule *rule, dp_fields *fields, doppel_error *error);
+/* The hash of a document's scope, by its URL as it was given; 0: it has none. `url` is memory to work in. read.c */
+doppel_status dp_scope_find(const dp_scope_rule *rule, const doppel_document *document, dp_buffer *url,
+                            uint64_t *scope);
+
 /* A bucket of more documents is large: its documents are not compared each with each, but found by prefix_filter.c.
  * From some 60 on, comparing each with each takes longer. */
 enum { DP_LARGE_BUCKET = 256 };
@@ -43,8 +56,7 @@ typedef struct dp_batch_settings {
     unsigned by;
     dp_keep_policy keep;
     dp_fields fields; /* that `keep`, `within` and `across` need */
-    dp_scope_kind scope_kind;
-    size_t scope_field;
+    dp_scope_rule scope;
     bool has_sets;           /* similarity is verified on sets of features */
     int bands, rows;         /* of signatures; 0: there are no sets */
     size_t large_bucket;     /* DP_LARGE_BUCKET, but in tests */
@@ -326,9 +338,7 @@ typedef struct dp_readings {
     size_t at; /* the one that is asked for next */
     bool limit_reached;
     bool foreign_open; /* a file of sketches that is being taken has a reading without an end */
-    bool stdin_kept;   /* stdin can be read again, from stdin_start on */
-    int64_t stdin_start;
-    uint64_t stdin_bytes; /* of the copy of it; 0: it needed none */
+    dp_stdin_copy stdin_copy;
     doppel_error *error;  /* of a callback */
     dp_record_files files;
 } dp_readings;
@@ -343,7 +353,7 @@ doppel_status dp_readings_take(doppel_batch *batch, const char *bytes, size_t le
 doppel_status dp_readings_run_again(doppel_batch *batch, const dp_reading *reading, const dp_input_numbered *numbered,
                                     const doppel_work *work, doppel_error *error);
 /* Makes stdin readable from its beginning, if the reading has it. */
-doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
+doppel_status dp_readings_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error);
 
 /* Refuses paths that others are to be compared with, once they were read, if there was nothing in them: a folder
  * without files, inputs that cannot be opened or (unless `others` were found there) hold no document. An empty file is
@@ -606,6 +616,9 @@ doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, con
                        doppel_error *error);
 
 /* ---- documents out: write.c ---- */
+
+/* Appends a record of a document that does not come as one. False: no memory. */
+bool dp_record_make(const doppel_document *document, doppel_slice title, doppel_slice text, dp_buffer *to);
 
 /* Room for the output, allocated by a thread while documents are decided. */
 typedef struct dp_output_room {

@@ -405,8 +405,8 @@ static doppel_status save(doppel_batch *batch, const char *path, doppel_error *e
 
 /* Reads once more what a batch has read. */
 static doppel_status read_again(const doppel_batch *batch, doppel_batch *to, doppel_error *error) {
-    to->readings.stdin_kept = batch->readings.stdin_kept;
-    to->readings.stdin_start = batch->readings.stdin_start;
+    to->readings.stdin_copy.kept = batch->readings.stdin_copy.kept;
+    to->readings.stdin_copy.start = batch->readings.stdin_copy.start;
     for (size_t i = 0; i < batch->readings.count; i++) {
         const dp_reading *r = &batch->readings.reading[i];
         doppel_input_counts counts;

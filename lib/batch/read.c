@@ -42,7 +42,7 @@ size_t dp_threads_within(size_t threads, uint64_t memory) {
  * candidates and components, its place among the firsts of their kind, and its row. */
 static uint64_t bytes_of_document(const dp_batch_settings *s) {
     uint64_t bytes = sizeof(dp_doc) + 32;
-    bytes += s->scope_kind ? sizeof(uint64_t) : 0;
+    bytes += s->scope.kind ? sizeof(uint64_t) : 0;
     bytes += s->by & DOPPEL_BY_URL ? sizeof(uint64_t[2]) + 8 : 0;
     bytes += s->by & DOPPEL_BY_TITLE ? sizeof(dp_title) + 8 : 0;
     bytes += s->keep.count ? s->keep.count * sizeof(double) + 8 : 0;
@@ -161,62 +161,15 @@ doppel_status dp_text_sketcher_run(const dp_text_sketcher *text, const doppel_do
     return doppel_sketcher_run(text->sketcher, page->text, sketch);
 }
 
-/* ---- stdin ----
- *
- * It can be read but once, and a batch reads it twice: it is copied into a nameless file, which then takes its place.
- */
+/* ---- stdin ---- */
 
-static bool has_stdin(const dp_reading *reading) {
-    for (size_t i = 0; i < reading->count; i++)
-        if (!strcmp(reading->paths[i], "-"))
-            return true;
-    return false;
-}
-
-static doppel_status copy_stdin(const doppel_batch *batch, dp_scratch *to, doppel_error *error) {
-    enum { PIECE = 1 << 20 };
-    char *piece = malloc(PIECE);
-    doppel_status status = piece ? DOPPEL_OK : dp_no_memory(error);
-    while (status == DOPPEL_OK) {
-        ssize_t got = read(STDIN_FILENO, piece, PIECE);
-        if (dp_stopped(batch->settings.input.stop))
-            status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-        else if (got < 0 && errno != EINTR)
-            status = dp_fail_at(error, DOPPEL_ERROR_INPUT, "-", 0, "cannot be read: %s", strerror(errno));
-        else if (got > 0)
-            status = dp_scratch_write(to, piece, (size_t)got, to->size, error);
-        if (!got)
-            break;
-        to->size += status == DOPPEL_OK && got > 0 ? (uint64_t)got : 0;
-    }
-    free(piece);
-    return status;
-}
-
-doppel_status dp_stdin_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error) {
-    dp_readings *readings = &batch->readings;
-    dp_scratch copy;
-    if (!has_stdin(reading))
-        return DOPPEL_OK;
-    if (batch->settings.options.work)
+doppel_status dp_readings_rewind(doppel_batch *batch, const dp_reading *reading, doppel_error *error) {
+    const doppel_batch_options *o = &batch->settings.options;
+    const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};
+    if (o->work && dp_has_stdin(&paths))
         return dp_fail(error, DOPPEL_ERROR_USAGE,
                        "a run that reads stdin cannot be resumed: write it to a file, or do without a work folder");
-    if (readings->stdin_kept && lseek(STDIN_FILENO, readings->stdin_start, SEEK_SET) < 0)
-        return dp_fail_at(error, DOPPEL_ERROR_INPUT, "-", 0, "cannot be read again: %s", strerror(errno));
-    if (readings->stdin_kept)
-        return DOPPEL_OK;
-    readings->stdin_kept = true;
-    /* A plain file can be read again as it is. */
-    if ((readings->stdin_start = lseek(STDIN_FILENO, 0, SEEK_CUR)) >= 0)
-        return DOPPEL_OK;
-    readings->stdin_start = 0;
-    DP_TRY(dp_scratch_open(&copy, batch->settings.options.tmp, error));
-    doppel_status status = copy_stdin(batch, &copy, error);
-    readings->stdin_bytes = copy.size;
-    if (status == DOPPEL_OK && (lseek(copy.fd, 0, SEEK_SET) < 0 || dup2(copy.fd, STDIN_FILENO) < 0))
-        status = dp_fail_at(error, DOPPEL_ERROR_IO, "-", 0, "its copy cannot be read: %s", strerror(errno));
-    dp_scratch_close(&copy);
-    return status;
+    return dp_stdin_rewind(&batch->readings.stdin_copy, &paths, o->tmp, batch->settings.input.stop, error);
 }
 
 /* ---- readings ---- */
@@ -378,7 +331,7 @@ static bool reserve_columns(const dp_batch_settings *s, dp_documents *d, size_t 
     size_t rules = s->keep.count;
     return dp_reserve(&d->doc, &d->doc_room, count, sizeof *d->doc) &&
            dp_reserve(&d->id_hash, &d->id_hash_room, count, sizeof *d->id_hash) &&
-           (!s->scope_kind || dp_reserve(&d->scope, &d->scope_room, count, sizeof *d->scope)) &&
+           (!s->scope.kind || dp_reserve(&d->scope, &d->scope_room, count, sizeof *d->scope)) &&
            (!(s->by & DOPPEL_BY_URL) || dp_reserve(&d->url, &d->url_room, count, sizeof *d->url)) &&
            (!(s->by & DOPPEL_BY_TITLE) || dp_reserve(&d->title, &d->title_room, count, sizeof *d->title)) &&
            (!rules || dp_reserve(&d->ranks, &d->rank_room, count * rules, sizeof *d->ranks));
@@ -773,17 +726,16 @@ static uint64_t hash_scope(doppel_slice scope) {
     return scope.length ? dp_murmur3(scope.data, scope.length, 0) : 0;
 }
 
-/* By the URL as it was given. */
-static doppel_status find_scope(sketch_thread *t, const doppel_document *d, dp_document_head *h) {
-    const dp_batch_settings *s = &t->batch->settings;
+doppel_status dp_scope_find(const dp_scope_rule *rule, const doppel_document *d, dp_buffer *url, uint64_t *scope) {
     doppel_url_parts parts;
-    if (s->scope_kind == DP_SCOPE_FIELD)
-        h->scope = hash_scope(d->extra[s->scope_field]);
-    if (s->scope_kind == DP_SCOPE_FIELD || s->scope_kind == DP_SCOPE_NONE)
+    *scope = 0;
+    if (rule->kind == DP_SCOPE_FIELD)
+        *scope = hash_scope(d->extra[rule->field]);
+    if (rule->kind == DP_SCOPE_FIELD || rule->kind == DP_SCOPE_NONE)
         return DOPPEL_OK;
-    DP_TRY(dp_url_make(d->url, NULL, s->options.url_without, &t->url));
-    doppel_url_split((doppel_slice){t->url.data, t->url.size}, &parts);
-    h->scope = hash_scope(s->scope_kind == DP_SCOPE_HOST ? parts.host : parts.domain);
+    DP_TRY(dp_url_make(d->url, NULL, rule->url_without, url));
+    doppel_url_split((doppel_slice){url->data, url->size}, &parts);
+    *scope = hash_scope(rule->kind == DP_SCOPE_HOST ? parts.host : parts.domain);
     return DOPPEL_OK;
 }
 
@@ -904,7 +856,7 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
         DP_TRY(make_set(t, &sketch));
     if (h.keys)
         h.set_count = later ? DP_SET_UNKNOWN : (uint32_t)sketch.set_count;
-    DP_TRY(find_scope(t, d, &h));
+    DP_TRY(dp_scope_find(&s->scope, d, &t->url, &h.scope));
     DP_TRY(find_address(t, d, &page, &h));
     DP_TRY(ask_indexes(t, &sketch, title, &h.match));
     const doppel_slice rest[] = {d->id,
@@ -1070,7 +1022,7 @@ static doppel_status read_paths(doppel_batch *batch, dp_reading *reading, doppel
         return dp_no_memory(error);
     doppel_status status = dp_against_open(batch, error);
     DP_THEN(status, take_known(batch, reading, reading->inputs, &reading->input_count, error));
-    DP_THEN(status, dp_stdin_rewind(batch, reading, error));
+    DP_THEN(status, dp_readings_rewind(batch, reading, error));
     size_t left = job.path_count = reading->input_count;
     reading->first = batch->documents.count;
     if (left)
@@ -1094,7 +1046,7 @@ doppel_status dp_readings_run_again(doppel_batch *batch, const dp_reading *readi
                               .options = &options,
                               .work = work,
                               .numbered = numbered};
-    DP_TRY(dp_stdin_rewind(batch, reading, error));
+    DP_TRY(dp_readings_rewind(batch, reading, error));
     DP_TRY(dp_input_run(&job, &counts, error));
     bool same = counts.documents == reading->counts.documents && counts.bytes == reading->counts.bytes;
     return same ? DOPPEL_OK : dp_inputs_changed(error);

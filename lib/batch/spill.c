@@ -83,7 +83,8 @@ doppel_status dp_append_file_read(const dp_append_file *file, uint64_t at, void 
 void dp_sorter_init(dp_sorter *sorter, const dp_sorter_options *options) {
     *sorter = (dp_sorter){.options = *options};
     uint64_t record = options->words == 1 ? 16 : options->words * 8 + 2 * sizeof(dp_sorter_item);
-    uint64_t share = options->memory / record, fan_in = options->memory / LEAST_PART;
+    sorter->options.merge_memory = options->merge_memory ? options->merge_memory : options->memory;
+    uint64_t share = options->memory / record, fan_in = sorter->options.merge_memory / LEAST_PART;
     sorter->share = share < LEAST_SHARE ? LEAST_SHARE : share > SIZE_MAX / record ? SIZE_MAX / record : (size_t)share;
     sorter->fan_in = fan_in < 8 ? 8 : fan_in > 1024 ? 1024 : (size_t)fan_in;
 }
@@ -295,7 +296,7 @@ static doppel_status read_part(dp_sorter *sorter, dp_sorter_run *run, size_t roo
 
 /* What is read of each run at once, in records, when `runs` of them are read. */
 static size_t part_room(const dp_sorter *sorter, size_t runs) {
-    uint64_t room = sorter->options.memory / runs / (sorter->options.words * 8);
+    uint64_t room = sorter->options.merge_memory / runs / (sorter->options.words * 8);
     return room < 64 ? 64 : room > PIECE ? PIECE : (size_t)room;
 }
 

@@ -36,6 +36,7 @@ typedef struct dp_sorter_options {
     size_t keys;  /* how many of them, from the first on, are compared */
     bool unique;  /* equal records come out once; only for records of one number */
     uint64_t memory;
+    uint64_t merge_memory;    /* for reading runs, once all is there; 0: `memory` */
     const char *tmp;          /* NULL: TMPDIR, else /tmp */
     const volatile int *stop; /* may be NULL */
 } dp_sorter_options;

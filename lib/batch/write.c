@@ -26,12 +26,14 @@ typedef struct batch_writing {
 typedef struct record_maker {
     doppel_page_reader *pages;
     doppel_content content;
+    dp_buffer record;
 } record_maker;
 
 static void end(void *user, void *state) {
     record_maker *m = state;
     (void)user;
     doppel_page_reader_free(m->pages);
+    dp_buffer_free(&m->record);
     free(m);
 }
 
@@ -49,22 +51,32 @@ static doppel_status begin(void *user, void **state) {
     return status;
 }
 
-static doppel_status write_member(doppel_output *output, const char *name, doppel_slice value) {
-    DP_TRY(doppel_output_write(output, doppel_slice_of(name)));
-    return doppel_output_json(output, value);
+bool dp_record_make(const doppel_document *d, doppel_slice title, doppel_slice text, dp_buffer *to) {
+    dp_json_writer json = {.buffer = to};
+    dp_json_text(&json, "{");
+    dp_json_key(&json, "id");
+    dp_json_string(&json, d->id);
+    if (d->url.data) {
+        dp_json_key(&json, "url");
+        dp_json_string(&json, d->url);
+    }
+    if (title.data) {
+        dp_json_key(&json, "title");
+        dp_json_string(&json, title);
+    }
+    dp_json_key(&json, "text");
+    dp_json_string(&json, text);
+    dp_json_text(&json, "}");
+    return !json.failed;
 }
 
-/* A record of a document that does not come as one. */
-static doppel_status make_record(const record_maker *m, const doppel_document *d, doppel_output *output) {
+static doppel_status make_record(record_maker *m, const doppel_document *d, doppel_output *output) {
     doppel_page page;
     DP_TRY(doppel_document_text(m->pages, d, m->content, &page));
-    DP_TRY(write_member(output, "{\"id\":", d->id));
-    if (d->url.data)
-        DP_TRY(write_member(output, ",\"url\":", d->url));
-    if (page.title.data)
-        DP_TRY(write_member(output, ",\"title\":", page.title));
-    DP_TRY(write_member(output, ",\"text\":", page.text));
-    return doppel_output_write(output, doppel_slice_of("}\n"));
+    m->record.size = 0;
+    if (!dp_record_make(d, page.title, page.text, &m->record) || !dp_buffer_add(&m->record, "\n", 1))
+        return DOPPEL_ERROR_MEMORY;
+    return doppel_output_write(output, (doppel_slice){m->record.data, m->record.size});
 }
 
 /* doppel_work.document */
@@ -96,16 +108,6 @@ static doppel_status take_records(void *user, doppel_slice records) {
     return DOPPEL_OK;
 }
 
-/* A pipe that has a name has been read, and would be waited for in vain. */
-static doppel_status check_paths(const dp_reading *reading, doppel_error *error) {
-    struct stat there;
-    for (size_t i = 0; i < reading->count; i++)
-        if (strcmp(reading->paths[i], "-") != 0 && !stat(reading->paths[i], &there) && S_ISFIFO(there.st_mode))
-            return dp_fail_at(error, DOPPEL_ERROR_USAGE, reading->paths[i], 0,
-                              "is a pipe, which can be read only once: give it as stdin, -");
-    return DOPPEL_OK;
-}
-
 static doppel_status write_reading(batch_writing *w, const dp_reading *reading, doppel_error *error) {
     doppel_input_options options = w->batch->settings.input;
     doppel_input_counts counts;
@@ -113,8 +115,9 @@ static doppel_status write_reading(batch_writing *w, const dp_reading *reading, 
     options.bad = NULL;
     options.unseen = NULL;
     options.strict = options.refuse_bad = false;
-    DP_TRY(check_paths(reading, error));
-    DP_TRY(dp_stdin_rewind(w->batch, reading, error));
+    const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};
+    DP_TRY(dp_check_pipes(&paths, error));
+    DP_TRY(dp_readings_rewind(w->batch, reading, error));
     doppel_status status =
         doppel_input_run((const char *const *)reading->paths, reading->count, &options, &work, &counts, error);
     if (w->limit)

@@ -66,6 +66,28 @@ typedef struct dp_input_job {
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
 
+/* ---- inputs that are read more than once: again.c ---- */
+
+typedef struct dp_input_paths {
+    const char *const *path;
+    size_t count;
+} dp_input_paths;
+
+bool dp_has_stdin(const dp_input_paths *paths);
+/* Refuses named pipes, which would be waited for in vain when they are read again. */
+doppel_status dp_check_pipes(const dp_input_paths *paths, doppel_error *error);
+
+/* How stdin can be read again. Starts as all zero. */
+typedef struct dp_stdin_copy {
+    bool kept;      /* it can, from `start` on */
+    int64_t start;
+    uint64_t bytes; /* of the copy of it, a nameless file in `tmp`; 0: it needed none */
+} dp_stdin_copy;
+
+/* Makes stdin readable from its beginning, if the paths have it. */
+doppel_status dp_stdin_rewind(dp_stdin_copy *copy, const dp_input_paths *paths, const char *tmp,
+                              const volatile int *stop, doppel_error *error);
+
 /* ---- a writer's file as memory: writer.c ----
  *
  * In place of writing to a writer: all `bytes` of its file, to which any thread may write what dp_writer_allocate has
@@ -87,6 +109,12 @@ void dp_record_parser_free(dp_record_parser *parser);
 /* The document is borrowed until the next call. Errors: DOPPEL_ERROR_INPUT for what is no record, DOPPEL_ERROR_MEMORY.
  */
 doppel_status dp_record_parser_run(dp_record_parser *parser, doppel_slice record, doppel_document *document);
+
+/* ---- records, changed as they stand: record.c ---- */
+
+/* Appends a string of JSON, still escaped and without its quotes, but for parts of its text, ascending. False: no memory.
+ */
+bool dp_json_string_cut(doppel_slice raw, const doppel_range *cuts, size_t count, dp_buffer *to);
 
 /* Appends bytes as UTF-8, by an open converter of iconv. Where they are invalid, `unit` of them become
  * U+FFFD, and *lost is set. Errors: DOPPEL_ERROR_MEMORY. */

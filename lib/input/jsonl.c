@@ -257,6 +257,15 @@ static uint64_t position_of(const dp_record_block *block, const dp_raw_record *a
     return known ? block->offset + (uint64_t)(at->bytes - block->data) : DOPPEL_NO_POSITION;
 }
 
+/* The value of the text's key as it stands in the record. */
+static doppel_slice text_value(const dp_reader *reader) {
+    const dp_json_field *field = &reader->fields[DP_FIELD_TEXT];
+    size_t quote = field->kind == DP_JSON_STRING;
+    if (field->kind == DP_JSON_ABSENT)
+        return (doppel_slice){0};
+    return (doppel_slice){field->raw - quote, field->raw_length + 2 * quote};
+}
+
 /* Makes a document of a line of JSON and gives it to the work. */
 static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     doppel_document document = {.file = at->file,
@@ -280,6 +289,8 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
         bad_escape(reader, unit, at);
         return;
     }
+    if (!reader->invalid_utf8)
+        document.text_value = text_value(reader);
     report_repair(reader, unit, at);
     dp_reader_give(reader, unit, &document);
 }
@@ -399,6 +410,7 @@ static doppel_status set_fields(dp_reader *reader, owned_document *own, doppel_e
     d->extra = own->extra;
     d->record_at = DOPPEL_NO_POSITION;
     d->record = (doppel_slice){own->record.data, own->record.size - DP_JSON_PADDING};
+    d->text_value = text_value(reader);
     return taken ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "%s", WHY_ESCAPE);
 }
 

@@ -44,6 +44,7 @@ static void end_reader(void *user, void *state) {
     ZSTD_freeCCtx(r->packer);
     dp_buffer_free(&r->packed);
     free(r->samples.hash);
+    free(r->samples.chosen);
     free(r);
 }
 

@@ -34,6 +34,8 @@ doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const 
 typedef struct dp_overlap_samples {
     uint64_t *hash;
     size_t count, room;
+    dp_winnowed *chosen; /* memory to work in */
+    size_t chosen_room;
 } dp_overlap_samples;
 
 static inline bool dp_overlap_of_run(uint64_t hash) {

@@ -4,21 +4,13 @@
  * that two documents share is chosen in both or in neither. The least of a document's are its keys; the share of the
  * keys that another document has, whether as keys or not, tells the containment in it.
  *
- * For runs of N words: of every `window` grams in a row the one with the least hash (winnowing). A gram is a run of
- * N - window + 1 words, so a run of N words holds `window` grams in a row, and in both documents the same one of them
- * is chosen: no shared run is missed. Long grams make few false candidates, wide windows few hashes (2 of window + 1).
+ * For runs of N words: grams that are chosen by winnowing (lib/sketch/winnow.c), of which every shared run has one.
  */
 #include "kernel/kernel.h"
 #include "overlap/overlap.h"
 #include "sketch/sketch.h"
 
 #include <math.h>
-
-/* Wider windows save little: at 32 one gram of 16 is chosen. */
-#define WIDEST 32
-
-/* Multiplies hashes of features into those of grams; odd, so that nothing is lost. */
-#define MULTIPLIER 0x9E3779B97F4A7C15u
 
 #define USUAL_CONTAINMENT 0.5
 #define USUAL_SAMPLE 4
@@ -39,9 +31,8 @@ static doppel_status plan_words(dp_overlap_plan *plan, uint64_t words, const dop
                        recipe->n, (unsigned long long)words, (unsigned long long)words);
     if (words > UINT32_MAX)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "runs have at most %u words", UINT32_MAX);
-    size_t features = (size_t)words - recipe->n + 1, window = ((size_t)words + 2) / 3;
-    window = window < features ? window : features;
-    plan->window = window < WIDEST ? window : WIDEST;
+    size_t features = (size_t)words - recipe->n + 1, window = dp_winnow_window((size_t)words);
+    plan->window = window < features ? window : features;
     plan->gram = features - plan->window + 1;
     plan->words = (size_t)words;
     /* Passages show why a pair is one: all that is shared, where it is one by containment. */
@@ -73,61 +64,25 @@ static void add_sampled(const dp_overlap_plan *plan, const uint64_t *features, s
             samples->hash[samples->count++] = features[i] & ~(uint64_t)1;
 }
 
-/* Writes the hash of each gram, an odd number: the sum of its features, each multiplied by how far it is from the end,
- * spread over all bits. */
-static void make_grams(const uint64_t *features, size_t grams, size_t gram, uint64_t *to) {
-    uint64_t sum = 0, power = 1;
-    for (size_t i = 0; i < gram; i++) {
-        sum = sum * MULTIPLIER + features[i];
-        power *= MULTIPLIER;
-    }
-    to[0] = dp_hash_mix(sum) | 1;
-    for (size_t i = 1; i < grams; i++) {
-        sum = sum * MULTIPLIER + features[i + gram - 1] - features[i - 1] * power;
-        to[i] = dp_hash_mix(sum) | 1;
-    }
-}
-
-/* The place of the least of some grams, the last of equal ones. */
-static size_t least_of(const uint64_t *grams, size_t from, size_t end) {
-    size_t least = from;
-    for (size_t i = from + 1; i < end; i++)
-        if (grams[i] <= grams[least])
-            least = i;
-    return least;
-}
-
-/* Chooses of the grams; the chosen ones go to the front. */
-static size_t winnow(uint64_t *grams, size_t count, size_t window) {
-    size_t least = least_of(grams, 0, window), chosen = 0;
-    uint64_t value = grams[least];
-    for (size_t end = window;; end++) {
-        /* Before `chosen` nothing is looked at any more: it is at most the number of windows so far. */
-        if (!chosen || grams[chosen - 1] != value)
-            grams[chosen++] = value;
-        if (end == count)
-            return chosen;
-        if (least + window == end)
-            least = least_of(grams, end - window + 1, end + 1);
-        else if (grams[end] <= value)
-            least = end;
-        value = grams[least];
-    }
-}
-
 bool dp_overlap_sample(const dp_overlap_plan *plan, const uint64_t *features, size_t count,
                        dp_overlap_samples *samples) {
     size_t grams = plan->words && count >= plan->gram ? count - plan->gram + 1 : 0;
     samples->count = 0;
     /* At most two for each feature, and as much to sort with. */
-    if (!dp_reserve(&samples->hash, &samples->room, 4 * count + 1, sizeof *samples->hash))
+    if (!dp_reserve(&samples->hash, &samples->room, 4 * count + 1, sizeof *samples->hash) ||
+        !dp_reserve(&samples->chosen, &samples->chosen_room, grams + 1, sizeof *samples->chosen))
         return false;
     if (plan->sample)
         add_sampled(plan, features, count, samples);
     if (grams >= plan->window && grams) {
         uint64_t *to = samples->hash + samples->count;
-        make_grams(features, grams, plan->gram, to);
-        samples->count += winnow(to, grams, plan->window);
+        dp_winnowed *chosen = samples->chosen;
+        dp_grams_make(features, grams, plan->gram, to);
+        size_t found = dp_winnow(to, grams, plan->window, chosen);
+        /* Grams are chosen in ascending order of place: one is read before its place is written to. */
+        for (size_t i = 0; i < found; i++)
+            to[i] = to[chosen[i].gram];
+        samples->count += found;
     }
     dp_sort64(samples->hash, samples->count, samples->hash + 2 * count);
     samples->count = dp_unique64(samples->hash, samples->count);

@@ -59,6 +59,23 @@ const char *dp_df_unicode(const doppel_df *df);
 /* idf in units of 1/65536, at least 0. */
 int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 
+/* ---- hashes of shared runs: winnow.c ---- */
+
+/* The grams in a row of which one is chosen, for runs of so many features; a gram is run - window + 1 features. */
+size_t dp_winnow_window(size_t run);
+/* The hash of each of `grams` grams, an odd number: the sum of its features (grams + gram - 1 in all), each multiplied by
+ * how far it is from the end, spread over all bits. */
+void dp_grams_make(const uint64_t *features, size_t grams, size_t gram, uint64_t *to);
+
+/* A gram that is chosen, by its place, and the first run that chooses it: runs from there on up to that of the next
+ * chosen gram choose this one. */
+typedef struct dp_winnowed {
+    uint32_t gram, first;
+} dp_winnowed;
+
+/* Chooses of count >= window grams; gives how many are chosen, at most count - window + 1. */
+size_t dp_winnow(const uint64_t *grams, size_t count, size_t window, dp_winnowed *chosen);
+
 /* ---- bands of signatures: how many for a threshold, and the keys of a document's bands.
  *
  * A signature of bands * rows slots (docs/FORMAT.md section 5) agrees in a slot with probability J, the similarity, so

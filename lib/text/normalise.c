@@ -158,6 +158,20 @@ static const uint8_t *read_ascii(dp_normaliser *n, const uint8_t *p, const uint8
     return p;
 }
 
+/* ASCII with its ranges, up to `full` bytes; but for the last before other text, which a mark may join. */
+static const uint8_t *read_ascii_ranged(dp_normaliser *n, const uint8_t *p, const uint8_t *end, size_t full) {
+    if (end - p < 2 || p[0] >= 0x80 || p[1] >= 0x80)
+        return p;
+    end_piece(n);
+    n->last = -1;
+    for (; end - p > 1 && p[0] < 0x80 && p[1] < 0x80 && n->size < full; p++) {
+        int32_t entry = look_up(n, *p);
+        n->piece_start = n->piece_end++;
+        put(n, (uint32_t)(*p + (entry >> DP_ENTRY_SHIFT)), entry & DP_CLASS_BITS);
+    }
+    return p;
+}
+
 static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
     if (end - p >= ASCII_RUN) {
         uint64_t high = 0;
@@ -218,6 +232,8 @@ const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint
         bool ascii = !n->ranged && *p < 0x80 && ascii_ahead(p, end);
         if (!n->ranged && n->piece_count && !joins_next(n, p, end))
             end_piece(n);
+        if (n->ranged)
+            p = read_ascii_ranged(n, p, end, full);
         /* The kernel for ASCII knows no words that stand alone. */
         if (ascii && n->at.state != DP_ALONE) {
             p = read_ascii(n, p, end);

@@ -57,6 +57,16 @@ typedef struct dp_word_list {
 doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list);
 void dp_word_list_free(dp_word_list *list);
 
+/* ---- lines, sentences and paragraphs: pieces.c ---- */
+
+typedef enum dp_piece_kind { DP_PIECE_LINE, DP_PIECE_SENTENCE, DP_PIECE_PARAGRAPH } dp_piece_kind;
+
+/* Where the piece that begins at `at`, which is before the end, ends in a text. */
+size_t dp_piece_end(dp_piece_kind kind, doppel_slice text, size_t at);
+
+/* Category M; -1, an invalid sequence, is none. */
+bool dp_code_point_is_mark(int32_t code_point);
+
 /* ---- addresses: url.c ---- */
 
 /* The canonical form of a URL (doppel_url_canonical) in place of what `to` has; empty when there is none. Errors:

@@ -12,7 +12,9 @@ typedef struct table_output {
     const char *output, *folder;
     const char *const *inputs; /* as they were given */
     size_t input_count;
-    bool annotate; /* all rows, with group, isDuplicate and originalId added; else those that stay */
+    const char *text; /* the column that `trim` cuts; NULL: rows are written as they are */
+    bool annotate;    /* all rows, with group, isDuplicate and originalId, or with their spans, added; else those that
+                         stay */
     const volatile int *stop;
     uint64_t memory; /* bytes; 0: the writer chooses */
     int threads;     /* 0: one for each CPU this process may use */
@@ -26,6 +28,10 @@ typedef struct embedded_tables {
     /* Writes the rows of one input, as the batch has decided. */
     doppel_status (*write)(void *writer, const doppel_batch *batch, const doppel_batch_rows *rows, void *user,
                            doppel_error *error);
+    /* Writes the row of one document, in the order of doppel_trim_write: cut (DOPPEL_TRIM_TEXTS), or with its spans
+     * (`annotate`: DOPPEL_TRIM_SPANS and DOPPEL_TRIM_ORIGINALS). Rows that are dropped, or do not come, are left out.
+     */
+    doppel_status (*trim)(void *writer, const doppel_trimmed *document, void *user, doppel_error *error);
     /* Ends the output and frees the writer (may be NULL): with `ok` the output appears under its name, else it is
      * removed. */
     doppel_status (*finish)(void *writer, bool ok, void *user, doppel_error *error);

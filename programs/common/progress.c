@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Between two lines, in seconds: readable, and too rare to cost anything. */
@@ -23,11 +24,22 @@ static double now(void) {
     return (double)now_microseconds() * 1e-6;
 }
 
+static void begin(const char *what) {
+    line.what = what;
+    line.begun = line.last = line.active ? now() : 0;
+}
+
 void progress_begin(const char *what) {
     pthread_mutex_lock(&lock);
-    line.what = what;
     line.active = isatty(STDERR_FILENO);
-    line.begun = line.last = line.active ? now() : 0;
+    begin(what);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_change(const char *what) {
+    pthread_mutex_lock(&lock);
+    if (line.active && strcmp(line.what, what) != 0)
+        begin(what);
     pthread_mutex_unlock(&lock);
 }
 

@@ -7,6 +7,9 @@
 /* Begins; `what` is done, e.g. "reading", comes first in the line. Without it the other calls do nothing. */
 void progress_begin(const char *what);
 
+/* Begins again as `what`, unless that is being done already. */
+void progress_change(const char *what);
+
 /* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
 

@@ -11,6 +11,7 @@ const cli_option cluster_options[] = {
     {"top", 0, OPTION_COUNT, "N", "show the N largest groups only, largest first"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
+    SAVE_OPTION,
     OUTPUT_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},

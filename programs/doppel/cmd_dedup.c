@@ -14,8 +14,7 @@
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
      "where the kept documents go; .gz and .zst are compressed; .parquet takes Parquet inputs; - is stdout"},
-    {"output-dir", 0, OPTION_FILE, "DIR",
-     "in place of --output, for Parquet: write one file for each input, under its own name below this folder"},
+    OUTPUT_DIR_OPTION,
     {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
     {"against", 0, OPTION_FILES, "FILE",
      "also remove documents that this file or folder has; its documents are not written. It may be an index folder "
@@ -27,6 +26,7 @@ const cli_option dedup_options[] = {
     {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
+    SAVE_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -55,52 +55,14 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     return batch_write_line(&job->b, &job->removed);
 }
 
-/* The place after the string or bracket at p. The record is known to be valid JSON. */
-static const char *pass(const char *p, const char *end) {
-    size_t depth = 0;
-    do {
-        if (*p == '"')
-            for (p++; p < end && *p != '"'; p++)
-                p += *p == '\\';
-        else
-            depth += (size_t)(*p == '{' || *p == '[') - (size_t)(*p == '}' || *p == ']');
-        p++;
-    } while (depth && p < end);
-    return p < end ? p : end;
-}
-
-/* Whether a key, still escaped and with its quotes, is one that is added. */
-static bool is_added(const char *key, size_t length) {
-    static const char *const added[] = {"\"group\"", "\"isDuplicate\"", "\"originalId\""};
-    for (size_t i = 0; i < sizeof added / sizeof *added; i++)
-        if (strlen(added[i]) == length && !memcmp(added[i], key, length))
-            return true;
-    return false;
-}
-
 /* The record up to the end of its members, without those that are replaced. */
 static void put_members(dedup_job *job, doppel_slice record) {
+    static const char *const added[] = {"group", "isDuplicate", "originalId"};
+    bool had = false;
     text_buffer *line = &job->b.line;
-    const char *end = record.data + record.length, *p = memchr(record.data, '{', record.length);
-    bool had = false, empty = true;
-    p = p ? p + 1 : end;
-    text_add(line, record.data, (size_t)(p - record.data));
-    while (p < end && *p != '}') {
-        const char *member = p, *key = p + strspn(p, " \t\r");
-        if (*key == '}')
-            break;
-        const char *after = pass(key, end);
-        for (p = after; p < end && *p != ',' && *p != '}';)
-            p = pass(p, end);
-        bool added = is_added(key, (size_t)(after - key));
-        had = had || added;
-        if (!added) {
-            text_put(line, empty ? "" : ",");
-            text_add(line, member, (size_t)(p - member));
-            empty = false;
-        }
-        p += p < end && *p == ',';
-    }
+    if (text_reserve(line, record.length))
+        line->length +=
+            doppel_record_strip(record, added, sizeof added / sizeof *added, line->data + line->length, &had);
     job->replaced += had;
 }
 
@@ -137,28 +99,6 @@ static doppel_status write_all_removed(dedup_job *job) {
     return status;
 }
 
-/* ---- before ---- */
-
-/* Whether the output is tables. */
-static bool writes_tables(const cli_args *args) {
-    const char *out = args_text(args, "output");
-    return args_text(args, "output-dir") || (out && is_table_name(out));
-}
-
-static int check(const cli_args *args) {
-    const char *out = args_text(args, "output"), *folder = args_text(args, "output-dir");
-    bool dry = args_flag(args, "dry-run");
-    if (!out && !folder && !dry)
-        message("dedup needs an output: -o OUT (- for stdout), or --dry-run");
-    else if (out && folder)
-        message("--output and --output-dir: give one of them");
-    else if (folder && !get_tables())
-        message("--output-dir writes Parquet: " WHERE_PARQUET_IS);
-    else if (dry || writes_tables(args) || check_jsonl_name(out))
-        return EXIT_DONE;
-    return EXIT_USAGE;
-}
-
 /* ---- the command ---- */
 
 /* All documents, annotated; or those that stay. */
@@ -177,7 +117,7 @@ static int write_outputs(dedup_job *job) {
         status = write_documents(job, &error);
     progress_end();
     int code = batch_end(status, &error);
-    batch_tell_resume(&job->b, code);
+    batch_tell_resume(job->b.args, code);
     return code;
 }
 
@@ -203,31 +143,6 @@ static int decide_and_write(dedup_job *job) {
 }
 
 /* ---- as tables ---- */
-
-/* Opens the writer of tables, before anything is read: it refuses inputs that cannot become its output. */
-static int open_tables(dedup_job *job, const cli_args *args) {
-    const embedded_tables *tables = get_tables();
-    const table_output output = {.output = args_text(args, "output"),
-                                 .folder = args_text(args, "output-dir"),
-                                 .inputs = args->operands,
-                                 .input_count = args->operand_count,
-                                 .annotate = args_flag(args, "annotate"),
-                                 .stop = &stop_asked,
-                                 .memory = args_number(args, "memory", 0),
-                                 .threads = output_threads(args)};
-    doppel_error error = {0};
-    return batch_end(tables->create(&output, &job->tables, tables->user, &error), &error);
-}
-
-static int close_tables(dedup_job *job, int code) {
-    const embedded_tables *tables = get_tables();
-    doppel_error error = {0};
-    if (!job->tables)
-        return code;
-    int finished = batch_end(tables->finish(job->tables, code == EXIT_DONE, tables->user, &error), &error);
-    job->tables = NULL;
-    return code ? code : finished;
-}
 
 /* doppel_batch_each_table */
 static doppel_status write_table(const doppel_batch_rows *rows, void *user) {
@@ -260,8 +175,8 @@ static int decide_and_write_tables(dedup_job *job) {
     if (code == EXIT_DONE)
         code = batch_end(write_tables(job, &error), &error);
     progress_end();
-    code = close_tables(job, code);
-    batch_tell_resume(&job->b, code);
+    code = batch_close_tables(&job->tables, code);
+    batch_tell_resume(job->b.args, code);
     return removed ? writer_close(&job->removed, code) : code;
 }
 
@@ -297,11 +212,11 @@ static int print_summary(dedup_job *job, int code) {
 int cmd_dedup(const cli_args *args) {
     dedup_job job = {.replaced = 0};
     bool usable = false, dry = args_flag(args, "dry-run");
-    int code = check(args);
-    if (code == EXIT_DONE)
-        code = batch_open(&job.b, args);
+    if (!check_documents_output(args))
+        return EXIT_USAGE;
+    int code = batch_open(&job.b, args);
     if (code == EXIT_DONE && !dry && writes_tables(args))
-        code = open_tables(&job, args);
+        code = batch_open_tables(args, NULL, &job.tables);
     if (code == EXIT_DONE) {
         batch_tell_plan(&job.b);
         code = batch_read_all(&job.b, &usable);
@@ -316,8 +231,7 @@ int cmd_dedup(const cli_args *args) {
         if (!done && args_flag(args, "json"))
             code = print_summary(&job, code);
     }
-    if (job.tables)
-        close_tables(&job, EXIT_INPUT);
+    batch_close_tables(&job.tables, EXIT_INPUT);
     batch_close(&job.b);
     return code;
 }

@@ -2,8 +2,6 @@
 #include "batch/search_command.h"
 #include "commands.h"
 
-#include "common/message.h"
-
 #include <stdlib.h>
 
 const cli_option overlap_options[] = {
@@ -65,12 +63,6 @@ static int print_summary(const search_command *f, const doppel_overlap_counts *c
     return finish_text(&out, code);
 }
 
-/* What was read on both sides, for the messages. */
-static doppel_input_counts add_counts(const doppel_input_counts *a, const doppel_input_counts *b) {
-    return (doppel_input_counts){a->documents + b->documents, a->bytes + b->bytes, a->bad + b->bad,
-                                 a->repaired + b->repaired, a->unopened + b->unopened};
-}
-
 static int find(search_command *f, const char *const *against, size_t against_count) {
     const cli_args *args = f->args;
     const doppel_input_options known = against_options(args);
@@ -92,9 +84,6 @@ static int find(search_command *f, const char *const *against, size_t against_co
     bool whole;
     if (!args_share(args, "containment", &options.containment) || !check_against(args))
         return EXIT_USAGE;
-    for (size_t i = 0; i < against_count; i++)
-        if (!against_is_readable(against[i]))
-            return EXIT_USAGE;
     doppel_status status = doppel_overlap_find(args->operands, args->operand_count, &options, &counts, &error);
     doppel_input_counts read = add_counts(&counts.input, &counts.against);
     int code = search_end(f, status, &error, &read, &whole);
@@ -104,12 +93,12 @@ static int find(search_command *f, const char *const *against, size_t against_co
 int cmd_overlap(const cli_args *args) {
     search_command f;
     size_t count;
-    const char **against = args_all(args, "against", &count);
+    const char **against = NULL;
     int code = search_open(&f, args);
-    if (code == EXIT_DONE && !against)
-        message("no memory");
     if (code == EXIT_DONE)
-        code = against ? find(&f, against, count) : EXIT_STORE;
+        code = against_paths(args, &against, &count);
+    if (code == EXIT_DONE)
+        code = find(&f, against, count);
     search_close(&f);
     free(against);
     return code;

@@ -1,13 +1,14 @@
-/* cmd_report.c - doppel report: one page about a finished run.
+/* cmd_report.c - doppel report: one page about a finished run, of dedup and cluster or of trim.
  *
- * The sketches of the run are opened and decided again, with the same result; the inputs are read again for the texts
- * that are shown. */
+ * The sketches of a run of dedup are opened and decided again, with the same result; what a run of trim has found is
+ * opened. The inputs are read again for the texts that are shown. */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/clock.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "report/report.h"
+#include "report/trim.h"
 #include "shared/outputs.h"
 
 #include <errno.h>
@@ -18,9 +19,10 @@
 enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
 
 const cli_option report_options[] = {
-    {"work", 0, OPTION_FILE, "DIR", "the folder of the run, made by doppel dedup --work or doppel cluster --work"},
+    {"work", 0, OPTION_FILE, "DIR", "the folder of the run, made by doppel dedup, cluster or trim with --work"},
     {"output", 'o', OPTION_OUTPUT, "FILE", "where the page goes; - is stdout"},
-    {"groups", 0, OPTION_COUNT, "N", "show the N largest groups (default 20, at most 500)"},
+    {"groups", 0, OPTION_COUNT, "N",
+     "show the N largest groups, of a trim the N most frequent repeats (default 20, at most 500)"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -52,13 +54,18 @@ static bool is_there(const char *path) {
     return false;
 }
 
+/* The page must not overwrite a file of the work folder. */
+static bool check_kept(const cli_args *args, const char *name) {
+    char kept[4096];
+    snprintf(kept, sizeof kept, "%s/%s", args_text(args, "work"), name);
+    return check_output("output", args_text(args, "output"), kept);
+}
+
 /* The inputs of the run must exist; they, and its work folder, must not be overwritten. */
 static int check_inputs(const report *r) {
     const char *output = args_text(r->args, "output");
     doppel_batch_reading reading;
-    char kept[4096];
-    snprintf(kept, sizeof kept, "%s/sketches", args_text(r->args, "work"));
-    if (!check_output("output", output, kept))
+    if (!check_kept(r->args, "sketches"))
         return EXIT_USAGE;
     for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
         for (size_t j = 0; j < reading.path_count; j++) {
@@ -71,8 +78,7 @@ static int check_inputs(const report *r) {
 }
 
 /* The work folder remembers how its inputs were read; an option that says otherwise is a mistake. */
-static bool check_keys(const report *r) {
-    const doppel_input_options *run = r->options->input;
+static bool check_keys(const cli_args *args, const doppel_input_options *run) {
     const struct {
         const char *option, *usual, *key;
     } keys[] = {{"id-key", "id", run->id_key},
@@ -81,7 +87,7 @@ static bool check_keys(const report *r) {
                 {"text-key", "text", run->text_key},
                 {"html-key", "html", run->html_key}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        const char *given = args_text(r->args, keys[i].option), *has = keys[i].key ? keys[i].key : keys[i].usual;
+        const char *given = args_text(args, keys[i].option), *has = keys[i].key ? keys[i].key : keys[i].usual;
         if (given && strcmp(given, has) != 0) {
             message("the run read its inputs with --%s %s, and a report reads them the same way: leave --%s out",
                     keys[i].option, has, keys[i].option);
@@ -99,7 +105,7 @@ static int gather(report *r) {
     if (status != DOPPEL_OK)
         return batch_end(status, &error);
     r->options = doppel_batch_get_options(r->batch);
-    int code = check_keys(r) ? check_inputs(r) : EXIT_USAGE;
+    int code = check_keys(r->args, r->options->input) ? check_inputs(r) : EXIT_USAGE;
     if (code != EXIT_DONE)
         return code;
     progress_begin("reading");
@@ -116,24 +122,121 @@ static int gather(report *r) {
     return batch_end(status, &error);
 }
 
-static int write_page(report *r) {
+/* ---- of a trim ---- */
+
+/* Whether the work folder has a file of this name. */
+static bool has_file(const cli_args *args, const char *name) {
+    struct stat found;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", args_text(args, "work"), name);
+    return !stat(path, &found);
+}
+
+/* What the run of a work folder was. Returns an exit code, with a message unless it is EXIT_DONE. */
+static int recognise(const cli_args *args, bool *is_trim) {
+    const char *work = args_text(args, "work");
+    bool finished = has_file(args, "trim"), sketches = has_file(args, "sketches");
+    *is_trim = finished || (!sketches && has_file(args, "trim-spans"));
+    if (finished && sketches) {
+        message(
+            "%s: holds a run of trim and one of dedup or cluster: move the files trim and trim-spans to a folder of "
+            "their own",
+            work);
+        return EXIT_USAGE;
+    }
+    if (*is_trim && !finished) {
+        message("%s: the run was not finished: resume it first (--resume)", work);
+        return EXIT_STORE;
+    }
+    return EXIT_DONE;
+}
+
+/* doppel_input_options.bad: notes the first file that cannot be read now. Bad records were reported by the run. */
+static void note_unread(const doppel_error *what, void *user) {
+    doppel_error *unread = user;
+    if (!what->line && what->code != DOPPEL_OK && unread->code == DOPPEL_OK)
+        *unread = *what;
+}
+
+static int open_trim(trim_report *r) {
+    doppel_error error = {.message = "no memory"}, unread = {0};
+    doppel_input_options input = reading_options(r->args);
+    input.bad = note_unread;
+    input.user = &unread;
+    input.unseen = NULL;
+    input.strict = input.refuse_bad = false;
+    double begun = seconds_now();
+    doppel_status status = doppel_trim_open(args_text(r->args, "work"), &input, &r->trim, &error);
+    r->seconds_open = seconds_now() - begun;
+    if (status == DOPPEL_ERROR_INPUT && unread.code != DOPPEL_OK) {
+        message("%s: %s; a report reads the inputs of the run again: start it in the folder where the run was started",
+                unread.file, unread.message);
+        return EXIT_INPUT;
+    }
+    if (status == DOPPEL_OK)
+        r->options = doppel_trim_get_options(r->trim);
+    return batch_end(status, &error);
+}
+
+static int gather_trim(trim_report *r) {
+    doppel_error error = {.message = "no memory"};
+    int code = check_kept(r->args, "trim") && check_kept(r->args, "trim-spans") ? EXIT_DONE : EXIT_USAGE;
+    progress_begin("reading");
+    if (code == EXIT_DONE)
+        code = open_trim(r);
+    if (code == EXIT_DONE && !check_keys(r->args, r->options->input))
+        code = EXIT_USAGE;
+    if (code == EXIT_DONE) {
+        double begun = seconds_now();
+        doppel_status status = trim_report_read(r, &error);
+        r->seconds_texts = seconds_now() - begun;
+        code = r->refused ? EXIT_USAGE : batch_end(status, &error);
+    }
+    progress_end();
+    return code;
+}
+
+/* ---- the page ---- */
+
+/* Writes the page of one of them. */
+static int write_page(const cli_args *args, report *r, trim_report *trim) {
     writer out = {0};
     html page = {.out = &out};
-    int code = writer_open(&out, args_text(r->args, "output"), output_threads(r->args));
+    int code = writer_open(&out, args_text(args, "output"), output_threads(args));
     if (code == EXIT_DONE) {
-        report_write(r, &page);
+        if (trim)
+            trim_report_write(trim, &page);
+        else
+            report_write(r, &page);
         code = batch_end(page.status, &(doppel_error){.code = page.status, .message = "no memory"});
     }
     return writer_close(&out, code);
 }
 
-int cmd_report(const cli_args *args) {
+static int report_batch(const cli_args *args) {
     report r = {.args = args, .input = reading_options(args), .wanted = args_number(args, "groups", USUAL_GROUPS)};
+    int code = gather(&r);
+    if (code == EXIT_DONE)
+        code = write_page(args, &r, NULL);
+    report_free(&r);
+    return code;
+}
+
+static int report_trim(const cli_args *args) {
+    trim_report r = {.args = args, .wanted = args_number(args, "groups", USUAL_GROUPS)};
+    int code = gather_trim(&r);
+    if (code == EXIT_DONE)
+        code = write_page(args, NULL, &r);
+    trim_report_free(&r);
+    return code;
+}
+
+int cmd_report(const cli_args *args) {
+    bool is_trim;
     int code = check(args);
     if (code == EXIT_DONE)
-        code = gather(&r);
+        code = recognise(args, &is_trim);
     if (code == EXIT_DONE)
-        code = write_page(&r);
-    report_free(&r);
+        code = is_trim ? report_trim(args) : report_batch(args);
     return code;
 }

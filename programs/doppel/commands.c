@@ -38,6 +38,20 @@ static const cli_command commands[] = {
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
+    {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
+     "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "
+     "first one stays, in the order of --keep. Words are compared, so that case, punctuation and spaces do not count, "
+     "in passages line breaks neither. Nothing is estimated, and no repeat is missed. docs/FORMAT.md, section 15, "
+     "defines it all.\n"
+     "JSONL records go to OUT with their text cut, and everything else as it was; records with only a page gain a "
+     "text, "
+     "and documents of other formats become JSONL with id, url, title and text. A document of which nothing is left "
+     "is written empty; --drop-below 1 drops it.",
+     "doppel trim crawl.jsonl.zst -o clean.jsonl.zst --spans cut.jsonl\n"
+     "doppel trim --unit sentence --run 3 news.jsonl.gz -o clean.jsonl.gz\n"
+     "doppel trim --unit passage --words 13 --against eval.jsonl --drop train.jsonl.zst -o clean.jsonl.zst\n"
+     "doppel trim --within document mail.mbox -o clean.jsonl",
+     trim_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_trim, READS_DOCUMENTS},
     {"pairs", "INPUT...", "Find the pairs of near documents: one JSON line each.",
      "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. Near "
      "means the same as in doppel dedup; with --method simhash only the distance counts, the search is exact, and "

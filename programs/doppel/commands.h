@@ -10,10 +10,10 @@
 extern const struct cli_manual doppel_manual;
 
 extern const cli_option fingerprint_options[], compare_options[], df_options[], pairs_options[], cluster_options[],
-    dedup_options[], overlap_options[], mirrors_options[], join_options[], plan_options[], report_options[],
-    serve_options[], add_options[], check_options[], remove_options[], similar_options[], get_options[],
-    stream_options[], stats_options[], compact_options[], prepare_options[], backup_options[], verify_options[],
-    export_options[], import_options[];
+    dedup_options[], trim_options[], overlap_options[], mirrors_options[], join_options[], plan_options[],
+    report_options[], serve_options[], add_options[], check_options[], remove_options[], similar_options[],
+    get_options[], stream_options[], stats_options[], compact_options[], prepare_options[], backup_options[],
+    verify_options[], export_options[], import_options[];
 extern const cli_topic join_topic; /* the files that join takes */
 int cmd_fingerprint(const cli_args *args);
 int cmd_compare(const cli_args *args);
@@ -21,6 +21,7 @@ int cmd_df(const cli_args *args);
 int cmd_pairs(const cli_args *args);
 int cmd_cluster(const cli_args *args);
 int cmd_dedup(const cli_args *args);
+int cmd_trim(const cli_args *args);
 int cmd_overlap(const cli_args *args);
 int cmd_mirrors(const cli_args *args);
 int cmd_join(const cli_args *args);

@@ -64,25 +64,8 @@ try a.jsonl missing.jsonl -o some.jsonl
 try --strict a.jsonl -o out.jsonl
 ls ./*.jsonl*
 echo "== interrupted"
-mkfifo pipe
-{
-    cat a.jsonl
-    : >begun
-    sleep 10
-} >pipe &
-feeder=$!
-# A shell starts background commands with SIGINT ignored; python3 gives it back.
-python3 - 2>stderr <<'END' &
-import os, signal
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp("doppel", ["doppel", "dedup", "pipe", "-o", "out.jsonl"])
-END
-command=$!
-while [ ! -e begun ]; do sleep 0.1; done
-kill -INT $command
-wait $command
-echo "exit $?"
-kill $feeder 2>/dev/null
+. "$(dirname "$0")/interrupt.inc"
+interrupt a.jsonl dedup - -o out.jsonl
 tail -n 1 stderr
 ls out.jsonl* 2>/dev/null || echo "no output"
 # A pipe that has a name can be read only once.

@@ -1,6 +1,6 @@
 # Help of the command and of each of its commands.
 doppel --help
-for command in fingerprint compare df dedup pairs cluster overlap mirrors report join plan add check similar get remove stats export import \
+for command in fingerprint compare df dedup trim pairs cluster overlap mirrors report join plan add check similar get remove stats export import \
     backup compact verify prepare; do
     echo "== $command"
     doppel $command --help

@@ -92,7 +92,8 @@ static int run_command(bool with_tables, const char *const *arguments) {
     test_table table[] = {{.path = "a.table", .rows = rows, .count = 4}, {.path = "b.table", .rows = more, .count = 2}};
     test_tables tables;
     tables_begin(&tables, table, 2);
-    const embedded_tables embedded = {&tables.calls, create_tables, write_table, finish_tables, NULL};
+    const embedded_tables embedded = {
+        .read = &tables.calls, .create = create_tables, .write = write_table, .finish = finish_tables};
     const char *argv[16] = {"doppel", "dedup", "--method", "exact"};
     int argc = 4, status = 0;
     for (; *arguments; arguments++)

@@ -10,6 +10,7 @@ Texts are lists or generators of str, or Arrow data of any library (pyarrow, pol
 datasets), which is not copied. Lists give lists; Arrow data gives Array and Table, which those libraries take.
 
     dedup, cluster, pairs, overlap, dedup_files    whole collections
+    trim, trim_files                               what documents repeat of each other
     Engine, HammingIndex                           what remembers documents, and fingerprints
     fingerprint, signature, digest, sketch         texts as numbers
     compare, hamming, verify, decide               two texts, or many pairs of them
@@ -47,12 +48,14 @@ from ._doppel import version as __version__  # noqa: E402
 from ._engine import Engine  # noqa: E402
 from ._index import HammingIndex  # noqa: E402
 from ._sketches import compare, digest, fingerprint, hamming, signature, sketch, verify  # noqa: E402
+from ._trim import Trimmed, trim, trim_files  # noqa: E402
 from ._types import (  # noqa: E402
     Cluster, Comparison, Evidence, Match, Overlap, Pair, Passage, Stored, Table, Verdict)
 
 __all__ = [
     "Array", "AwayError", "Cluster", "Comparison", "Deduplicated", "Engine", "Error", "Evidence", "HammingIndex",
-    "InputError", "Match", "Overlap", "Pair", "Passage", "Recipe", "StoreError", "Stored", "Table", "Verdict",
-    "__version__", "cluster", "compare", "cpu_level", "decide", "dedup", "dedup_files", "digest", "fingerprint",
-    "hamming", "overlap", "pairs", "signature", "sketch", "unicode_version", "verify",
+    "InputError", "Match", "Overlap", "Pair", "Passage", "Recipe", "StoreError", "Stored", "Table", "Trimmed",
+    "Verdict", "__version__", "cluster", "compare", "cpu_level", "decide", "dedup", "dedup_files", "digest", "fingerprint",
+    "hamming", "overlap", "pairs", "signature", "sketch", "trim", "trim_files", "unicode_version",
+    "verify",
 ]

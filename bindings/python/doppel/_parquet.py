@@ -3,6 +3,7 @@
 Parquet is what the extension calls (tables.c): claims, list and open for reading, create for writing. A table is read a
 row group at a time, each by a thread of its own, and only the columns that are wanted. It is written row group by row
 group as well: the rows that stay, all columns, the schema with its metadata, and the same compression and encodings.
+What dedup decided is known of whole files (write, annotate); what trim cuts comes row by row (trim).
 """
 
 from __future__ import annotations
@@ -367,11 +368,12 @@ class Parquet:
         held = self._held.get(path)
         return held if held or sum(table.held_bytes for table in self._tables) <= self._most else None
 
-    def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0,
-               threads: int = 0) -> _Writer:
+    def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0, threads: int = 0,
+               text: str | None = None, spans: bool = False) -> _Writer:
         """Before the inputs are read: what stays of them will be written. They are held in memory if they take at most
-        half of `memory`, or an eighth of what the machine has free."""
-        writer = _Writer(output, folder, inputs, threads)
+        half of `memory`, or an eighth of what the machine has free. For trim: `text` is the column that is cut; with
+        `spans` nothing is, and all rows get a column spans."""
+        writer = _Writer(output, folder, inputs, threads, text, spans)
         writer.states, writer.failed, writer.allow_bad = self._states, self._failed, self._allow_bad
         self._most = memory // 2 if memory else _free_memory() // 8
         if writer.bytes <= self._most:
@@ -519,11 +521,14 @@ class _Output:
 class _Writer:
     """Writes what stays of each input: to one file, or for each input to its own below a folder."""
 
-    def __init__(self, output: str | None, folder: str | None, inputs: list[str], threads: int) -> None:
+    def __init__(self, output: str | None, folder: str | None, inputs: list[str], threads: int, text: str | None,
+                 spans: bool) -> None:
         _pyarrow()
         if output is not None and not _is_parquet(output):
             raise ValueError(f"{output}: to a URL only Parquet is written: choose a name that ends in .parquet")
-        self._output, self._folder = output, folder
+        self._output, self._folder, self._text = output, folder, text
+        self._spans = {"spans": _spans_type()} if spans else {}
+        self._begun: set[str] = set()  # inputs of which rows were written
         self._threads = threads or len(os.sched_getaffinity(0))
         self._files: list[_Output] = []
         self._made: list[str] = []  # folders that were not there
@@ -578,6 +583,9 @@ class _Writer:
             return
         self.bytes += sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
         self._first = self._first or (path, schema)
+        kind = schema.field(self._text).type if schema.names.count(self._text) == 1 else None
+        if kind is not None and not _is_string(kind):
+            raise ValueError(f'{path}: the column "{self._text}" is {kind}: only strings can be cut')
         if self._folder is None and not schema.equals(self._first[1]):
             raise ValueError(f"{path}: its schema is not that of {self._first[0]}: "
                              f"{_difference(schema, self._first[1])}; an output folder gets one file for each input")
@@ -628,36 +636,79 @@ class _Writer:
                 rows = rows.append_column(name, column.slice(at, rows.num_rows))
             return rows.filter(rows["isDuplicate"].is_valid())
 
-        yield from self._write(path, columns, len(copies), annotated)
+        yield from self._write(path, {name: column.type for name, column in columns.items()}, len(copies), annotated)
 
     def _write(self, path: str, added: dict[str, Any], count: int,
                change: Callable[[Any, int], Any]) -> Iterator[int]:
         """The first `count` rows of an input. Threads change and encode some at a time; what they made is appended in
         order."""
-        from ._doppel import InputError
-
-        try:
+        with self._noting_failure():
             self._check_failed()
             if path in self.failed and not count:
                 return
-            source = _Source(path, self.held.get(path, {}), added, count)
-            if self.states.get(path, source.state) != source.state or source.rows < count:
-                raise InputError(f"{path}: it has changed since it was read: start again")
-            output = self._open(path, source.schema, source.metadata)
+            source, output = self._begin(path, added, count)
+            with _InOrder(self._threads) as order:
+                for rows, at, end in source.chunks():
+                    order.submit(end, _encoded, output, rows, change, at)
+                    yield from _appended(output, order.results(self._threads))
+                yield from _appended(output, order.results(0))
 
-            def make(rows: Callable[[], Any], at: int) -> Any:
-                changed = change(rows(), at)
-                return output.encode(changed) if changed.num_rows else None
+    def trim(self, path: str) -> Iterator[int | None]:
+        """Writes rows as they come: yields the number of the row up to which it wants to know what becomes of them, and
+        is sent that of the rows since the last one, an Array each: whether they stay, whether they are cut, the text;
+        for spans also lists of start, end and words, originalId of all spans one after the other, and lists of
+        originalStart. () ends them: the rows that follow are left out. Yields None while it waits for its threads."""
+        change = _with_spans if self._spans else _cut
+        with self._noting_failure():
+            self._check_failed()
+            if path not in self.inputs:
+                raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
+            source, output = self._begin(path, self._spans, None)
+            with _InOrder(self._threads) as order:
+                for rows, _, end in source.chunks():
+                    piece = yield end
+                    if not piece:
+                        break
+                    order.submit(end, _encoded, output, rows, change, self._text, source.schema, piece)
+                    for _ in _appended(output, order.results(self._threads)):
+                        yield None
+                for _ in _appended(output, order.results(0)):
+                    yield None
 
-            for done, encoded in _in_order(self._threads, make, source.chunks()):
-                if encoded is not None:
-                    output.add(encoded)
-                yield done
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.failure = error
-            raise
+    def _begin(self, path: str, added: dict[str, Any], count: int | None) -> tuple[_Source, _Output]:
+        """An input and its output; `added` are the types of columns that are added."""
+        from ._doppel import InputError
+
+        held = self.held.get(path, {})
+        # While trim writes, the extension still reads what is held.
+        source = _Source(path, held if self._text is None else dict(held), added, count, self._text)
+        if self.states.get(path, source.state) != source.state or source.rows < (count or 0):
+            raise InputError(f"{path}: it has changed since it was read: start again")
+        self._begun.add(path)
+        return source, self._open(path, source.schema, source.metadata)
+
+    def _noting_failure(self) -> Any:
+        """What goes wrong is kept, to be raised as it is."""
+        from contextlib import contextmanager
+
+        @contextmanager
+        def noting() -> Iterator[None]:
+            try:
+                yield
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                self.failure = error
+                raise
+
+        return noting()
+
+    def _add_empty(self) -> None:
+        """What trim has read and found no document in, gets an output, too: of its own, or the only one."""
+        for path in self.inputs if self._text is not None else ():
+            if path in self.states and path not in self.failed and path not in self._begun and (
+                    self._folder is not None or not self._files):
+                self._begin(path, self._spans, None)
 
     def _check_failed(self) -> None:
         """A file that could not be read to its end is an error, unless that is allowed."""
@@ -668,10 +719,11 @@ class _Writer:
 
     def finish(self, ok: bool) -> None:
         """All files take their places, or none appears."""
-        files, self._files = self._files, []
+        files = self._files
         try:
             if ok:
                 self._check_failed()
+                self._add_empty()
                 for file in files:
                     file.close()
                 while files:
@@ -679,6 +731,7 @@ class _Writer:
                     del files[0]
                 self._made = []
         finally:
+            self._files = []
             for file in files:
                 file.remove()
             for folder in reversed(self._made):
@@ -689,19 +742,23 @@ class _Writer:
 
 
 class _Source:
-    """The first `count` rows of an input, some at a time: a row group, or a part of one that is large."""
+    """The first `count` rows of an input (None: all), some at a time: a row group, or a part of one that is large. Its
+    schema is that of the output: with the columns that are added, and with a column `text`, if there is such a name."""
 
-    def __init__(self, path: str, held: Held, added: dict[str, Any], count: int) -> None:
+    def __init__(self, path: str, held: Held, added: dict[str, Any], count: int | None, text: str | None) -> None:
         pyarrow = _pyarrow()
-        self._path, self._held, self._count = path, held, count
+        self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
         with self._named(), pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
             self.metadata, schema = file.metadata, file.schema_arrow
         self.rows = self.metadata.num_rows
+        self._count = self.rows if count is None else count
         self._columns = [c for c, name in enumerate(schema.names) if name not in added]
         fields = [schema.field(c) for c in self._columns]
-        fields += [pyarrow.field(name, column.type) for name, column in added.items()]
+        if text is not None and text not in schema.names:  # it has pages
+            fields.append(pyarrow.field(text, pyarrow.string()))
+        fields += [pyarrow.field(name, kind) for name, kind in added.items()]
         self.schema = pyarrow.schema(fields, metadata=schema.metadata)
 
     def _named(self) -> Any:
@@ -769,36 +826,102 @@ def _grouped(batches: list[Any]) -> Iterator[list[Any]]:
         yield some
 
 
-def _in_order(threads: int, make: Callable[[Callable[[], Any], int], Any],
-              chunks: Iterator[tuple[Callable[[], Any], int, int]]) -> Iterator[tuple[int, Any]]:
-    """make(rows, at) of each chunk, on threads, and what they give in order; some are under way at a time. While there
-    is nothing to give, gives None every tenth of a second, so that the caller can stop; then nothing is waited for."""
-    from collections import deque
-    from concurrent.futures import ThreadPoolExecutor
+class _InOrder:
+    """Work on threads, of which some is under way at a time, and its results in order."""
 
-    pool = ThreadPoolExecutor(threads)
-    under_way: deque[Any] = deque()
-    at = 0
-    try:
-        for rows, start, end in chunks:
-            under_way.append((end, pool.submit(make, rows, start)))
-            while len(under_way) > threads:
-                at, result = yield from _first_of(under_way, at)
-                yield at, result
-        while under_way:
-            at, result = yield from _first_of(under_way, at)
-            yield at, result
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    def __init__(self, threads: int) -> None:
+        from collections import deque
+        from concurrent.futures import ThreadPoolExecutor
+
+        self._pool = ThreadPoolExecutor(threads)
+        self._under_way: deque[Any] = deque()
+        self._at = 0
+
+    def __enter__(self) -> _InOrder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is waited for."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def submit(self, end: int, work: Callable[..., Any], *arguments: Any) -> None:
+        """Work on rows up to `end`."""
+        self._under_way.append((end, self._pool.submit(work, *arguments)))
+
+    def results(self, most: int) -> Iterator[tuple[int, Any]]:
+        """Results, each with the row that it goes up to, until at most `most` are under way. While there is none, gives
+        None every tenth of a second, so that the caller can stop."""
+        from concurrent.futures import wait
+
+        while len(self._under_way) > most:
+            end, coming = self._under_way.popleft()
+            while not wait((coming,), 0.1).done:
+                yield self._at, None
+            self._at = end
+            yield end, coming.result()
 
 
-def _first_of(under_way: Any, at: int) -> Iterator[tuple[int, Any]]:
-    from concurrent.futures import wait
+def _encoded(output: _Output, rows: Callable[[], Any], change: Callable[..., Any], *arguments: Any) -> Any:
+    """Rows, changed, as a part of the output; None: there are none."""
+    changed = change(rows(), *arguments)
+    return output.encode(changed) if changed.num_rows else None
 
-    end, coming = under_way.popleft()
-    while not wait((coming,), 0.1).done:
-        yield at, None
-    return end, coming.result()
+
+def _appended(output: _Output, results: Iterator[tuple[int, Any]]) -> Iterator[int]:
+    for done, encoded in results:
+        if encoded is not None:
+            output.add(encoded)
+        yield done
+
+
+# ---- what trim makes of rows ----
+
+
+def _cut(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
+    keep, cut, texts = map(_pyarrow().array, piece)
+    return _with_texts(rows, name, schema, cut, texts).filter(keep)
+
+
+def _with_spans(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
+    pyarrow = _pyarrow()
+    keep, cut, texts, *numbers = map(pyarrow.array, piece)
+    kind = _spans_type()
+    columns = [(part if pyarrow.types.is_large_string(part.type) else part.flatten()).cast(field.type)
+               for part, field in zip(numbers, kind.value_type)]
+    spans = pyarrow.ListArray.from_arrays(numbers[0].offsets.cast(pyarrow.int32()),
+                                          pyarrow.StructArray.from_arrays(columns, fields=[*kind.value_type]))
+    return _with_texts(rows, name, schema, cut, texts).append_column(schema.field("spans"), spans).filter(keep)
+
+
+def _spans_type() -> Any:
+    pyarrow = _pyarrow()
+    return pyarrow.list_(pyarrow.struct([("start", pyarrow.int64()), ("end", pyarrow.int64()),
+                                         ("words", pyarrow.int64()), ("originalId", pyarrow.string()),
+                                         ("originalStart", pyarrow.int64())]))
+
+
+def _with_texts(rows: Any, name: str, schema: Any, cut: Any, texts: Any) -> Any:
+    """Rows with the texts that were cut; a page that has no text gets its own. All other texts stay byte for byte."""
+    from pyarrow import compute
+
+    pyarrow = _pyarrow()
+    field = schema.field(name)
+    if name not in rows.schema.names:
+        return rows.append_column(field, texts.cast(field.type))
+    before = rows[name].combine_chunks()
+    before = before.storage if isinstance(before, pyarrow.ExtensionArray) else before
+    other = compute.or_(cut, compute.and_(before.is_null(), texts.is_valid()))
+    if not compute.any(other).as_py():
+        return rows
+    # As bytes, since not all that stands in a file as a string is UTF-8.
+    merged = compute.if_else(other, texts.view(pyarrow.large_binary()), before.cast(pyarrow.large_binary()))
+    values = before.type.value_type if pyarrow.types.is_dictionary(before.type) else before.type
+    if "binary" not in str(values):
+        merged = merged.view(pyarrow.large_string())
+    merged = merged.cast(before.type)
+    if isinstance(field.type, pyarrow.BaseExtensionType):
+        merged = pyarrow.ExtensionArray.from_storage(field.type, merged)
+    return rows.set_column(rows.schema.get_field_index(name), field, merged)
 
 
 def _difference(a: Any, b: Any) -> str:

@@ -358,6 +358,22 @@ static PyObject *copy_rows(const array_object *array, Py_ssize_t start, Py_ssize
     return PyErr_NoMemory();
 }
 
+PyObject *take_rows(PyObject *self, const uint8_t *wanted) {
+    const array_object *array = (array_object *)self;
+    size_t count = 0, row = 0;
+    array_builder builder;
+    for (int64_t i = 0; i < array->length; i++)
+        count += wanted[i] != 0;
+    bool fine = builder_init(&builder, array->memory->kind, array->memory->width, count);
+    for (int64_t i = 0; i < array->length && fine; i++)
+        if (wanted[i])
+            fine = copy_entry(array->memory, array->offset + i, &builder, row++);
+    if (fine)
+        return builder_finish(&builder, false);
+    builder_free(&builder);
+    return PyErr_NoMemory();
+}
+
 static PyObject *array_subscript(PyObject *self, PyObject *key) {
     const array_object *array = (array_object *)self;
     if (PySlice_Check(key)) {
@@ -494,8 +510,9 @@ static PyObject *array_numpy(PyObject *self, PyObject *args, PyObject *kwargs) {
  * is not the first of a byte. */
 typedef struct exported_array {
     array_memory *memory;
-    const void *buffers[3];
-    uint8_t *copies[2]; /* of validity and truth values */
+    const void *buffers[4];
+    void *copies[2];    /* of validity; of truth values, or of offsets and views */
+    int64_t view_bytes; /* of views: the length of the one buffer that they point into */
     struct ArrowArray child, *children[1];
 } exported_array;
 
@@ -532,8 +549,7 @@ static bool export_bits(const uint8_t *bits, int64_t offset, struct ArrowArray *
         exported->buffers[number] = bits + offset / 8;
         return true;
     }
-    exported->copies[number] = copy_bits(bits, offset, to->length);
-    exported->buffers[number] = exported->copies[number];
+    exported->buffers[number] = exported->copies[number] = copy_bits(bits, offset, to->length);
     return exported->buffers[number];
 }
 
@@ -581,6 +597,81 @@ bool export_array(PyObject *self, struct ArrowArray *to) {
         return true;
     to->release(to);
     return false;
+}
+
+/* Offsets of 32 bits, which count from the first row on; NULL: no memory. */
+static int32_t *make_offsets(const int64_t *from, int64_t count) {
+    int32_t *offsets = malloc(((size_t)count + 1) * sizeof *offsets);
+    for (int64_t i = 0; offsets && i <= count; i++)
+        offsets[i] = (int32_t)(from[i] - from[0]);
+    return offsets;
+}
+
+/* A string of a view column: its length, and the string itself or, if it is long, how it begins and where it stands. */
+typedef struct string_view {
+    int32_t length;
+    union {
+        char all[12];
+        struct {
+            char first[4];
+            int32_t buffer, offset;
+        } place;
+    } is;
+} string_view;
+
+/* Views of strings that stand in one buffer, from byte from[0] of `values` on; NULL: no memory. */
+static string_view *make_views(const char *values, const int64_t *from, int64_t count) {
+    string_view *views = calloc((size_t)count + 1, sizeof *views);
+    for (int64_t i = 0; views && i < count; i++) {
+        string_view *view = &views[i];
+        const char *string = values + from[i];
+        view->length = (int32_t)(from[i + 1] - from[i]);
+        if (view->length <= (int32_t)sizeof view->is.all) {
+            memcpy(view->is.all, string, (size_t)view->length);
+        } else {
+            memcpy(view->is.place.first, string, sizeof view->is.place.first);
+            view->is.place.offset = (int32_t)(from[i] - from[0]);
+        }
+    }
+    return views;
+}
+
+/* The buffers of strings in a layout; false: no memory. */
+static bool export_layout(const array_memory *memory, int64_t at, const char *format, struct ArrowArray *to) {
+    exported_array *exported = to->private_data;
+    const int64_t *offsets = memory->offsets + at;
+    const char *values = memory->values;
+    to->n_buffers = *format == 'v' ? 4 : 3;
+    exported->buffers[2] = values + offsets[0];
+    if (*format == 'U' || *format == 'Z') {
+        exported->buffers[1] = offsets;
+        exported->buffers[2] = values;
+    } else if (*format == 'v') {
+        exported->buffers[1] = exported->copies[1] = make_views(values, offsets, to->length);
+        exported->buffers[3] = &exported->view_bytes;
+        exported->view_bytes = offsets[to->length] - offsets[0];
+    } else {
+        exported->buffers[1] = exported->copies[1] = make_offsets(offsets, to->length);
+    }
+    return exported->buffers[1];
+}
+
+int export_strings(PyObject *self, int64_t first, int64_t count, const char *format, struct ArrowArray *to) {
+    const array_object *array = (array_object *)self;
+    array_memory *memory = array->memory;
+    int64_t at = array->offset + first, bytes = memory->offsets[at + count] - memory->offsets[at];
+    *to = (struct ArrowArray){0};
+    if (bytes > INT32_MAX && *format != 'U' && *format != 'Z') {
+        PyErr_Format(PyExc_ValueError, "more than 2 GiB of text in one batch of the Arrow type \"%s\"", format);
+        return -1;
+    }
+    if (!begin_export(memory, count, to))
+        return PyErr_NoMemory(), -1;
+    to->null_count = memory->valid ? count_nulls(memory->valid, at, count) : 0;
+    if ((!to->null_count || export_bits(memory->valid, at, to, 0)) && export_layout(memory, at, format, to))
+        return 0;
+    to->release(to);
+    return PyErr_NoMemory(), -1;
 }
 
 bool export_schema(PyObject *self, const char *name, struct ArrowSchema *to) {

@@ -755,27 +755,119 @@ static bool narrow(struct ArrowArray *array, const struct ArrowSchema *schema, i
 }
 
 /* Some rows of a batch; false: no memory. Of a table the columns are narrowed, since many take no table that has an
- * offset; rows of which some are null as a whole are only possible with one. */
+ * offset. */
 static bool share_rows(held_data *held, size_t batch, int64_t start, int64_t count, struct ArrowArray *to) {
-    static const void *no_bits[1] = {NULL};
     const data_input *data = &held->data;
     const struct ArrowArray *from = &data->batches[batch].array;
-    if (!share_array(from, held, to))
+    bool fine = share_array(from, held, to);
+    if (!fine)
         return false;
-    bool has_bits = data->is_struct && from->null_count && from->buffers[0];
-    bool fine = true;
-    if (!data->is_struct || (has_bits && count_nulls(from->buffers[0], from->offset + start, count))) {
+    shared_array *shared = to->private_data;
+    int64_t first = from->offset + start;
+    if (!data->is_struct) {
         fine = narrow(to, &data->schema, start, count);
     } else {
+        bool has_bits = from->null_count && from->buffers[0];
+        to->null_count = has_bits ? count_nulls(from->buffers[0], first, count) : 0;
+        if (to->null_count)
+            fine = (shared->buffers[0] = shared->bits = copy_bits(from->buffers[0], first, count));
         for (int64_t i = 0; i < to->n_children && fine; i++)
-            fine = narrow(to->children[i], data->schema.children[i], from->offset + start, count);
-        to->offset = to->null_count = 0;
+            fine = narrow(to->children[i], data->schema.children[i], first, count);
+        to->offset = 0;
         to->length = count;
-        to->buffers = no_bits;
+        to->buffers = shared->buffers;
     }
     if (!fine)
         to->release(to);
     return fine;
+}
+
+/* ---- another column ---- */
+
+/* The schema of a table with another column, which is taken over; false: no memory, and it is not. */
+static bool schema_with(const struct ArrowSchema *from, int64_t child, struct ArrowSchema *column,
+                        struct ArrowSchema *to) {
+    size_t columns = (size_t)from->n_children + (child >= from->n_children);
+    if (!schema_make(to, from->format, from->name, columns))
+        return false;
+    made_schema *made = to->private_data;
+    bool fine = !from->metadata || copy_metadata(from->metadata, made);
+    to->flags = from->flags;
+    to->metadata = made->metadata;
+    for (int64_t i = 0; i < from->n_children && fine; i++)
+        fine = i == child || schema_copy(from->children[i], to->children[i]);
+    if (!fine) {
+        to->release(to);
+        return false;
+    }
+    *to->children[child < from->n_children ? child : from->n_children] = *column;
+    column->release = NULL;
+    return true;
+}
+
+/* Puts a column into a shared table, which takes it over; false: no memory, and it does not. */
+static bool put_column(struct ArrowArray *table, int64_t child, struct ArrowArray *column) {
+    shared_array *shared = table->private_data;
+    int64_t columns = table->n_children;
+    if (child < columns) {
+        shared->children[child].release(&shared->children[child]);
+    } else {
+        struct ArrowArray *children = realloc(shared->children, ((size_t)columns + 1) * sizeof *children);
+        struct ArrowArray **pointers = malloc(((size_t)columns + 1) * sizeof(struct ArrowArray *));
+        shared->children = children ? children : shared->children;
+        if (pointers) {
+            free(shared->pointers);
+            table->children = shared->pointers = pointers;
+            for (int64_t i = 0; i < columns + (children != NULL); i++)
+                pointers[i] = &shared->children[i];
+        }
+        if (!children || !pointers)
+            return false;
+        child = columns;
+        table->n_children = columns + 1;
+    }
+    shared->children[child] = *column;
+    column->release = NULL;
+    return true;
+}
+
+/* Adds a batch of `held` with another column, which is taken over; -1: an exception. */
+static int add_with_column(held_data *held, size_t batch, int64_t child, struct ArrowArray *column, data_input *to) {
+    struct ArrowArray array = *column;
+    if (held->data.is_struct) {
+        if (!share_rows(held, batch, 0, held->data.batches[batch].array.length, &array))
+            return PyErr_NoMemory(), -1;
+        if (!put_column(&array, child, column)) {
+            array.release(&array);
+            return PyErr_NoMemory(), -1;
+        }
+    }
+    column->release = NULL;
+    return add_batch(to, &array, "text");
+}
+
+held_data *hold_with_column(held_data *held, int64_t child, struct ArrowSchema *schema, struct ArrowArray *arrays) {
+    const data_input *from = &held->data;
+    data_input made = {.is_struct = from->is_struct, .is_list = from->is_list};
+    held_data *result = NULL;
+    int added = 0;
+    if (!from->is_struct) {
+        made.schema = *schema;
+        schema->release = NULL;
+    } else if (!schema_with(&from->schema, child, schema, &made.schema)) {
+        added = (PyErr_NoMemory(), -1);
+    }
+    for (size_t i = 0; i < from->batch_count && added == 0; i++)
+        added = add_with_column(held, i, child, &arrays[i], &made);
+    if (added == 0 && !(result = hold_data(&made)))
+        PyErr_NoMemory();
+    if (schema->release)
+        schema->release(schema);
+    for (size_t i = 0; i < from->batch_count; i++)
+        if (arrays[i].release)
+            arrays[i].release(&arrays[i]);
+    free_data(&made);
+    return result;
 }
 
 /* ---- streams ---- */

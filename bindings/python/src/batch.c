@@ -2,181 +2,28 @@
  * overlap; decide.
  *
  * doppel/_batch.py makes a Batch of its options, reads, decides or finds pairs, and makes tables of what this gives:
- * Arrays by document, or by pair. Documents are known by their positions; make_ids names them by the id column of the
- * caller's data, or by their rows. Rows whose text is null are no documents: `rows` leads from positions to rows.
- *
- * A Batch is made, used and finished by one call of Python. Its methods refuse to work while one of them runs, and
- * after finish(). */
-#include "module.h"
+ * Arrays by document, or by pair. documents.h says what documents are. */
+#include "documents.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DATA = 2 };
-
-/* Rows between two looks at signals, where rows are looked at with the GIL held. */
-enum { SIGNALS_EVERY = 1 << 16 };
-
-/* Data in memory, and which of its rows are documents. */
-typedef struct batch_data {
-    held_data *held;
-    const data_input *input;
-    uint64_t *rows; /* by document; NULL: all are */
-    uint64_t documents;
-} batch_data;
+/* Outputs: the documents that stay, and lines on those that go. */
+enum { RECORDS, REMOVED, OUTPUTS };
 
 typedef struct batch_object {
-    PyObject_HEAD doppel_batch *batch;
-    long_call call;     /* of the method that runs */
-    PyObject *recipe;   /* holds the recipe */
-    doppel_recipe *own; /* made of a text */
-    PyObject *options;  /* a dict, whose strings are borrowed */
-    batch_data *data[MOST_DATA];
-    const data_input *inputs[MOST_DATA]; /* the same, for the tables */
-    size_t data_count, known_count;      /* known ones come first */
-    uint64_t expected;                   /* documents that are being read, of data in memory */
-    memory_tables memory;
-    python_tables python;
-    PyObject *tables; /* what opens files; NULL: none */
-    doppel_input_options input;
+    documents base;
+    doppel_batch *batch;
     doppel_input_counts counts;
-    doppel_error
-        first_bad;    /* of the last reading: the first file that was left out; if there is none, the first record */
-    PyObject *unseen; /* a list of the keys that were asked for and that no record has */
-    doppel_writer *records; /* outputs that are open; NULL: none is */
-    doppel_writer *removed;
-    bool busy;
     uint8_t *mask; /* once finished: by row of the data that is not known, whether it stays */
 } batch_object;
 
-/* ---- options ---- */
-
-static PyObject *option(PyObject *options, const char *name) {
-    PyObject *value = PyDict_GetItemString(options, name);
-    return value == Py_None ? NULL : value;
-}
-
-static const char *text_option(PyObject *options, const char *name) {
-    PyObject *value = option(options, name);
-    return value ? PyUnicode_AsUTF8AndSize(value, NULL) : NULL;
-}
-
-static double share_option(PyObject *options, const char *name) {
-    PyObject *value = option(options, name);
-    return value ? PyFloat_AsDouble(value) : 0;
-}
-
-/* doppel/_batch.py has checked the range of numbers. */
-static uint64_t count_option(PyObject *options, const char *name) {
-    PyObject *value = option(options, name);
-    return value ? PyLong_AsUnsignedLongLong(value) : 0;
-}
-
-static int int_option(PyObject *options, const char *name) {
-    PyObject *value = option(options, name);
-    return value ? (int)PyLong_AsLong(value) : 0;
-}
-
-static bool flag_option(PyObject *options, const char *name) {
-    PyObject *value = option(options, name);
-    return value && PyObject_IsTrue(value) == 1;
-}
-
-/* ---- callbacks, from threads of libdoppel ---- */
-
-static void set_progress(batch_object *self, uint64_t done, uint64_t total) {
-    atomic_store_explicit(&self->call.total, total, memory_order_relaxed);
-    atomic_store_explicit(&self->call.done, done < total ? done : total, memory_order_relaxed);
-}
-
-/* Bytes of files; documents of data in memory. */
-static void on_progress(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {
-    batch_object *self = user;
-    if (self->tables)
-        set_progress(self, bytes, total);
-    else
-        set_progress(self, documents, self->expected);
-}
-
-static void on_stage(const char *stage, uint64_t done, uint64_t total, void *user) {
-    (void)stage;
-    set_progress(user, done, total);
-}
-
-static int compare_rows(const void *a, const void *b) {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The number of the data in memory that an error is about; MOST_DATA: it is about a file. */
-static size_t number_of_data(const batch_object *self, const doppel_error *what) {
-    if (self->tables || strncmp(what->file, "table:", 6) != 0)
-        return MOST_DATA;
-    size_t number = (size_t)strtoul(what->file + 6, NULL, 10);
-    return number < self->data_count ? number : MOST_DATA;
-}
-
-/* Whether it is about a row that is null, and to be passed over. */
-static bool is_skipped(const batch_object *self, const doppel_error *what) {
-    size_t number = number_of_data(self, what);
-    const batch_data *data = number < MOST_DATA ? self->data[number] : NULL;
-    uint64_t row = what->line - 1;
-    return data && data->rows && what->line &&
-           !bsearch(&row, data->rows, (size_t)data->documents, sizeof row, compare_rows);
-}
-
-/* doppel_input_options.bad */
-static void on_bad(const doppel_error *what, void *user) {
-    batch_object *self = user;
-    bool first = self->first_bad.code == DOPPEL_OK || (self->first_bad.line && !what->line);
-    if (what->code != DOPPEL_OK && first && !is_skipped(self, what))
-        self->first_bad = *what;
-}
-
-/* doppel_input_options.unseen */
-static void on_unseen(const char *key, void *user) {
-    const batch_object *self = user;
-    PyGILState_STATE gil = PyGILState_Ensure();
-    PyObject *name = PyUnicode_DecodeUTF8(key, (Py_ssize_t)strlen(key), "replace");
-    if (!name || PyList_Append(self->unseen, name) < 0)
-        PyErr_Clear();
-    Py_XDECREF(name);
-    PyGILState_Release(gil);
-}
-
 /* ---- making one ---- */
 
-static void set_input(batch_object *self) {
-    PyObject *o = self->options;
-    self->input = (doppel_input_options){.size = sizeof self->input,
-                                         .threads = int_option(o, "threads"),
-                                         .max_record = self->tables ? (size_t)count_option(o, "max_record") : SIZE_MAX,
-                                         .strict = flag_option(o, "strict"),
-                                         .id_key = text_option(o, "id_key"),
-                                         .url_key = text_option(o, "url_key"),
-                                         .title_key = text_option(o, "title_key"),
-                                         .text_key = text_option(o, "text_key"),
-                                         .html_key = text_option(o, "html_key"),
-                                         .bad = on_bad,
-                                         .unseen = self->tables ? on_unseen : NULL,
-                                         .progress = on_progress,
-                                         .user = self,
-                                         .stop = &self->call.stop,
-                                         .no_made_ids = !self->tables,
-                                         .refuse_bad = self->tables && !flag_option(o, "allow_bad")};
-    if (self->tables) {
-        python_tables_init(&self->python, self->tables);
-        self->input.tables = &self->python.tables;
-    } else {
-        memory_tables_init(&self->memory, self->inputs, self->input.text_key ? self->input.text_key : "text");
-        self->input.tables = &self->memory.tables;
-    }
-}
-
 static doppel_batch_options batch_options(batch_object *self, const doppel_recipe *recipe) {
-    PyObject *o = self->options;
+    PyObject *o = self->base.options;
     return (doppel_batch_options){.size = sizeof(doppel_batch_options),
                                   .recipe = recipe,
                                   .method = (doppel_method)int_option(o, "method"),
@@ -197,131 +44,42 @@ static doppel_batch_options batch_options(batch_object *self, const doppel_recip
                                   .limit = count_option(o, "limit"),
                                   .tmp = text_option(o, "tmp"),
                                   .memory = count_option(o, "memory"),
-                                  .input = &self->input,
+                                  .input = &self->base.input,
                                   .progress = on_stage,
                                   .user = self};
 }
 
-static int create_batch(batch_object *self) {
+/* Batch(options, tables) */
+static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
     const doppel_recipe *recipe = NULL;
     doppel_error error = {0};
-    PyObject *given = option(self->options, "recipe");
-    if (given && get_recipe(given, &recipe, &self->own) < 0)
-        return -1;
-    self->recipe = given;
-    Py_XINCREF(given);
-    set_input(self);
-    const doppel_batch_options options = batch_options(self, recipe);
-    if (PyErr_Occurred())
-        return -1;
-    doppel_status status = doppel_batch_create(&options, &self->batch, &error);
-    if (status == DOPPEL_OK)
-        return 0;
-    raise_error(status, &error, NULL);
-    return -1;
-}
-
-/* Batch(options, tables): options is a dict, tables opens files or is None. */
-static PyObject *batch_new(PyTypeObject *type, PyObject *args, PyObject *keywords) {
-    PyObject *options, *tables;
     (void)keywords;
-    if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &options, &tables))
-        return NULL;
-    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    batch_object *self = (batch_object *)allocate(type, 0);
+    batch_object *self = (batch_object *)documents_new(type, args, &recipe);
     if (!self)
         return NULL;
-    self->options = PyDict_Copy(options);
-    self->unseen = PyList_New(0);
-    self->tables = tables == Py_None ? NULL : tables;
-    Py_XINCREF(self->tables);
-    if (self->options && self->unseen && create_batch(self) == 0)
-        return (PyObject *)self;
+    const doppel_batch_options options = batch_options(self, recipe);
+    if (!PyErr_Occurred()) {
+        doppel_status status = doppel_batch_create(&options, &self->batch, &error);
+        if (status == DOPPEL_OK)
+            return (PyObject *)self;
+        raise_error(status, &error, NULL);
+    }
     Py_DECREF(self);
     return NULL;
-}
-
-static void free_batch_data(batch_data *data) {
-    if (!data)
-        return;
-    drop_data(data->held);
-    free(data->rows);
-    free(data);
 }
 
 static void batch_dealloc(PyObject *object) {
     batch_object *self = (batch_object *)object;
     PyTypeObject *type = Py_TYPE(object);
     doppel_batch *batch = self->batch;
-    doppel_writer *records = self->records, *removed = self->removed;
     Py_BEGIN_ALLOW_THREADS;
     doppel_batch_free(batch);
-    doppel_writer_finish(records, false, NULL);
-    doppel_writer_finish(removed, false, NULL);
     Py_END_ALLOW_THREADS;
-    for (size_t i = 0; i < self->data_count; i++)
-        free_batch_data(self->data[i]);
     free(self->mask);
-    doppel_recipe_free(self->own);
-    Py_XDECREF(self->recipe);
-    Py_XDECREF(self->options);
-    Py_XDECREF(self->unseen);
-    Py_XDECREF(self->tables);
+    documents_free(&self->base);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(object);
     Py_DECREF(type);
-}
-
-/* ---- one long call after the other ---- */
-
-/* Whether it can be used now; false: an exception. */
-static bool is_usable(const batch_object *self) {
-    if (!self->busy && self->batch)
-        return true;
-    PyErr_SetString(PyExc_RuntimeError,
-                    self->busy ? "this batch is in use by another thread" : "this batch is finished");
-    return false;
-}
-
-/* The same, and whether it has data in memory. */
-static bool has_data(const batch_object *self) {
-    if (!is_usable(self))
-        return false;
-    if (!self->data_count)
-        PyErr_SetString(PyExc_RuntimeError, "this batch has no data");
-    return self->data_count;
-}
-
-/* Messages name the options of the command: "--max-record" becomes "max_record". */
-static void name_arguments(char *message) {
-    char *to = message;
-    for (const char *from = message; *from;) {
-        bool option = !strncmp(from, "--", 2) && from[2] >= 'a' && from[2] <= 'z';
-        from += option ? 2 : 0;
-        for (; option && ((*from >= 'a' && *from <= 'z') || *from == '-'); from++)
-            *to++ = *from == '-' ? '_' : *from;
-        if (!option)
-            *to++ = *from++;
-    }
-    *to = 0;
-}
-
-/* Runs the work without the GIL; false: an exception. */
-static bool run(batch_object *self, doppel_status (*work)(void *argument), void *argument, doppel_error *error) {
-    if (!is_usable(self))
-        return false;
-    self->busy = true;
-    self->call.stop = 0;
-    atomic_store(&self->call.done, 0);
-    atomic_store(&self->call.total, 0);
-    self->call.progress = option(self->options, "progress");
-    doppel_status status = run_long_call(&self->call, work, argument);
-    self->busy = false;
-    if (status != DOPPEL_OK) {
-        name_arguments(error->message);
-        raise_error(status, error, NULL);
-    }
-    return status == DOPPEL_OK;
 }
 
 /* ---- reading ---- */
@@ -336,225 +94,30 @@ typedef struct reading {
 
 static doppel_status do_read(void *argument) {
     reading *r = argument;
-    const doppel_error *bad = &r->self->first_bad;
     doppel_status status = doppel_batch_read(r->self->batch, r->paths, r->count, r->known, &r->self->counts, &r->error);
-    /* That not all could be read is said better by what could not. */
-    if (status == DOPPEL_ERROR_INPUT && !r->error.file[0] && bad->code != DOPPEL_OK && !bad->line)
-        r->error = *bad;
+    name_unread(status, &r->self->base.notes, &r->error);
     return status;
 }
 
 static bool run_reading(reading *r) {
-    r->self->first_bad = (doppel_error){0};
-    if (PyList_SetSlice(r->self->unseen, 0, PyList_Size(r->self->unseen), NULL) < 0)
-        return false;
-    return run(r->self, do_read, r, &r->error);
+    return notes_reset(&r->self->base.notes) && run_documents(&r->self->base, do_read, r, &r->error);
 }
 
-/* ---- columns of data in memory ---- */
-
-/* What the columns with texts and pages are called, and the data. */
-typedef struct text_columns {
-    const char *text, *html, *argument;
-} text_columns;
-
-/* The column of a table by its name; NULL: there is none. */
-static const struct ArrowSchema *find_column(const data_input *data, const char *name) {
-    int64_t child;
-    return data->is_struct ? find_schema(data, name, &child) : NULL;
-}
-
-/* Whether a column must be there, as doppel/_batch.py says it. */
-enum { OPTIONAL, REQUIRED, OR_PAGES };
-
-/* Raises that a column cannot be read as text, if it cannot. */
-static int check_readable(const data_input *data, const char *option, const char *name) {
-    for (size_t i = 0; i < data->batch_count; i++) {
-        doppel_column column;
-        doppel_error error = {0};
-        bool found;
-        if (doppel_column_init(&column, &data->schema, &data->batches[i].array, name, &found, &error) == DOPPEL_OK)
-            continue;
-        PyErr_Format(PyExc_TypeError, "%s: the column \"%s\" %s%s", option, name, error.message,
-                     strcmp(option, "id") ? "" : "; id=None numbers the rows");
-        return -1;
-    }
-    return 0;
-}
-
-/* Checks the columns that options name, (option, name, whether it must be there) each: those that are there must be
- * readable as text. -1: an exception. */
-static int check_needed(const data_input *data, PyObject *needed, const char *html) {
-    for (Py_ssize_t i = 0; i < PyList_Size(needed); i++) {
-        const char *option, *name;
-        int required;
-        if (!PyArg_ParseTuple(PyList_GetItem(needed, i), "ssi", &option, &name, &required))
-            return -1;
-        bool there = find_column(data, name);
-        if (there && check_readable(data, option, name) < 0)
-            return -1;
-        if (!there && (required == REQUIRED || (required == OR_PAGES && !find_column(data, html))))
-            return raise_no_column(data, option, name);
-    }
-    return 0;
-}
-
-static uint64_t count_documents(const batch_data *data) {
-    return data->rows ? data->documents : data->input->rows;
-}
-
-/* Lists the rows of one batch whose text (or page) is not null. */
-static int list_batch_rows(batch_data *data, size_t number, const text_columns *names, bool skip) {
-    const data_batch *batch = &data->input->batches[number];
-    char room[DOPPEL_COLUMN_ROOM];
-    doppel_column texts, pages;
-    bool has_text, has_html;
-    if (data_column(data->input, number, names->text, names->argument, &has_text, &texts) < 0 ||
-        data_column(data->input, number, names->html, names->argument, &has_html, &pages) < 0)
-        return -1;
-    has_html = has_html && data->input->is_struct;
-    if (!has_text && !has_html)
-        return raise_no_column(data->input, names->argument, names->text);
-    for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
-        bool there = (has_text && doppel_column_get(&texts, row, room).data) ||
-                     (has_html && doppel_column_get(&pages, row, room).data);
-        if (!there && !skip) {
-            PyErr_Format(PyExc_ValueError, "%s: row %llu is null; missing=\"skip\" passes over nulls", names->argument,
-                         (unsigned long long)(batch->first + row));
-            return -1;
-        }
-        if (there)
-            data->rows[data->documents++] = batch->first + row;
-        if (row % SIGNALS_EVERY == SIGNALS_EVERY - 1 && PyErr_CheckSignals() < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Lists the rows whose text (or page) is not null, unless all are; -1: an exception. Without `skip` a null is an
- * error. */
-static int list_rows(batch_data *data, const text_columns *names, bool skip) {
-    const data_input *input = data->input;
-    if (input->is_struct && !find_column(input, names->text) && !find_column(input, names->html))
-        return raise_no_column(input, names->argument, names->text);
-    data->rows = malloc(((size_t)input->rows + 1) * sizeof *data->rows);
-    if (!data->rows) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (size_t i = 0; i < input->batch_count; i++)
-        if (list_batch_rows(data, i, names, skip) < 0)
-            return -1;
-    if (data->documents == input->rows) {
-        free(data->rows);
-        data->rows = NULL;
-    }
-    return 0;
-}
-
-/* Takes data of the caller, which is held from now on; NULL: an exception. `args` are those of read_data. */
-static batch_data *take_batch_data(batch_object *self, PyObject *args, text_columns *names, int *known) {
-    PyObject *given, *needed;
-    data_input taken = {0};
-    if (!PyArg_ParseTuple(args, "OpsO!", &given, known, &names->argument, &PyList_Type, &needed) || !is_usable(self))
-        return NULL;
-    names->text = self->input.text_key ? self->input.text_key : "text";
-    names->html = self->input.html_key ? self->input.html_key : "html";
-    batch_data *data = calloc(1, sizeof *data);
-    if (!data || self->data_count == MOST_DATA)
-        return free(data), PyErr_NoMemory(), NULL;
-    if (take_data(given, names->argument, &taken) < 0)
-        return free(data), NULL;
-    data->held = hold_data(&taken);
-    if (!data->held) {
-        free_data(&taken);
-        return free(data), PyErr_NoMemory(), NULL;
-    }
-    data->input = held_input(data->held);
-    if (list_rows(data, names, flag_option(self->options, "skip_missing")) < 0 ||
-        check_needed(data->input, needed, names->html) < 0)
-        return free_batch_data(data), NULL;
-    self->data[self->data_count] = data;
-    self->inputs[self->data_count++] = data->input;
-    self->known_count += *known ? 1 : 0;
-    return data;
-}
-
-/* hold_data(data, known, argument, needed): holds it, for overlap. Gives whether it is a list. */
-static PyObject *batch_hold_data(PyObject *object, PyObject *args) {
-    text_columns names;
-    int known;
-    const batch_data *data = take_batch_data((batch_object *)object, args, &names, &known);
-    return data ? PyBool_FromLong(data->input->is_list) : NULL;
-}
-
-/* Raises what was bad with data in memory: nothing of it is left out. */
-static PyObject *raise_bad(const batch_object *self) {
-    doppel_error bad = self->first_bad;
-    const char *argument = number_of_data(self, &bad) < self->known_count ? "against" : "data";
-    name_arguments(bad.message);
-    if (bad.line)
-        return PyErr_Format(doppel_module.input_error, "%s: row %llu: %s", argument, (unsigned long long)(bad.line - 1),
-                            bad.message);
-    return PyErr_Format(doppel_module.input_error, "%s: %s", argument, bad.message);
-}
-
-/* read_data(data, known, argument, needed): the same, and reads it. `needed` are the columns that options name, as
- * check_needed takes them. */
+/* read_data(data, known, argument, needed): takes data in memory, and reads it. Gives whether it is a list. */
 static PyObject *batch_read_data(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
-    text_columns names;
     int known;
     char path[32];
     const char *paths[] = {path};
-    snprintf(path, sizeof path, "table:%zu", self->data_count);
-    const batch_data *data = take_batch_data(self, args, &names, &known);
+    snprintf(path, sizeof path, "table:%zu", self->base.data_count);
+    const document_data *data = take_document_data(&self->base, args, &known);
     reading r = {.self = self, .paths = paths, .count = 1, .known = known};
-    self->expected = data ? count_documents(data) : 0;
+    self->base.expected = data ? count_documents(data) : 0;
     if (!data || !run_reading(&r))
         return NULL;
-    if (self->first_bad.code != DOPPEL_OK)
-        return raise_bad(self);
+    if (self->base.notes.first_bad.code != DOPPEL_OK)
+        return raise_bad(&self->base);
     return PyBool_FromLong(data->input->is_list);
-}
-
-/* The bytes of paths, in `held`; NULL: an exception. */
-static const char **take_paths(PyObject *given, PyObject *held) {
-    Py_ssize_t count = PyList_Size(given);
-    const char **paths = calloc((size_t)count + 1, sizeof *paths);
-    bool good = paths;
-    if (!paths)
-        PyErr_NoMemory();
-    for (Py_ssize_t i = 0; i < count && good; i++) {
-        PyObject *bytes = PyUnicode_EncodeFSDefault(PyList_GetItem(given, i));
-        char *path = NULL;
-        good = bytes && PyList_Append(held, bytes) == 0 && PyBytes_AsStringAndSize(bytes, &path, NULL) == 0;
-        paths[i] = path;
-        Py_XDECREF(bytes);
-    }
-    if (!good) {
-        free(paths);
-        return NULL;
-    }
-    return paths;
-}
-
-/* What could not be read: the first file or record that was left out, as (file, line, message), or None; and the list
- * of keys that no record has. */
-static PyObject *left_out(const batch_object *self) {
-    doppel_error bad = self->first_bad;
-    PyObject *unseen = PyList_GetSlice(self->unseen, 0, PyList_Size(self->unseen));
-    PyObject *file = unseen ? PyUnicode_DecodeFSDefault(bad.file) : NULL, *result = NULL;
-    name_arguments(bad.message);
-    PyObject *message = file ? PyUnicode_DecodeUTF8(bad.message, (Py_ssize_t)strlen(bad.message), "replace") : NULL;
-    if (message && bad.code == DOPPEL_OK)
-        result = Py_BuildValue("(OO)", Py_None, unseen);
-    else if (message)
-        result = Py_BuildValue("((OKO)O)", file, (unsigned long long)bad.line, message, unseen);
-    Py_XDECREF(unseen);
-    Py_XDECREF(file);
-    Py_XDECREF(message);
-    return result;
 }
 
 /* read_paths(paths, known): gives what left_out says. */
@@ -570,213 +133,7 @@ static PyObject *batch_read_paths(PyObject *object, PyObject *args) {
     bool good = paths && run_reading(&r);
     free(paths);
     Py_XDECREF(held);
-    return good ? left_out(self) : NULL;
-}
-
-/* ---- positions and ids ---- */
-
-/* The data that a document is of, and its number there. */
-static const batch_data *data_of(const batch_object *self, uint64_t position, uint64_t *number) {
-    for (size_t i = 0; i < self->data_count; i++) {
-        uint64_t documents = count_documents(self->data[i]);
-        if (position < documents) {
-            *number = position;
-            return self->data[i];
-        }
-        position -= documents;
-    }
-    return NULL;
-}
-
-static uint64_t row_of(const batch_data *data, uint64_t number) {
-    return data->rows ? data->rows[number] : number;
-}
-
-static size_t batch_of_row(const data_input *data, uint64_t row) {
-    size_t low = 0, high = data->batch_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (data->batches[middle].first <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* How ids come out: as whole numbers where the column has these. */
-static value_kind id_kind(const batch_object *self, const char *name, bool *there) {
-    value_kind kind = VALUE_UINT64;
-    *there = false;
-    for (size_t i = 0; i < self->data_count; i++) {
-        const struct ArrowSchema *schema = &self->data[i]->input->schema;
-        for (int64_t c = 0; name && self->data[i]->input->is_struct && c < schema->n_children; c++) {
-            const struct ArrowSchema *column = schema->children[c];
-            if (!column->name || strcmp(column->name, name) != 0)
-                continue;
-            bool number = !column->dictionary && strlen(column->format) == 1;
-            value_kind own = number && strchr("csil", column->format[0])   ? VALUE_INT64
-                             : number && strchr("CSIL", column->format[0]) ? VALUE_UINT64
-                                                                           : VALUE_STRING;
-            kind = *there && own != kind ? VALUE_STRING : own;
-            *there = true;
-        }
-    }
-    return kind;
-}
-
-typedef struct id_reader {
-    const batch_object *self;
-    const char *name; /* NULL: rows */
-    doppel_column *columns[MOST_DATA];
-    bool has[MOST_DATA];
-} id_reader;
-
-static void free_id_reader(id_reader *reader) {
-    for (size_t i = 0; i < MOST_DATA; i++)
-        free(reader->columns[i]);
-}
-
-static int init_id_reader(id_reader *reader, const batch_object *self, const char *name) {
-    *reader = (id_reader){.self = self, .name = name};
-    for (size_t i = 0; name && i < self->data_count; i++) {
-        const data_input *data = self->data[i]->input;
-        reader->columns[i] = calloc(data->batch_count + 1, sizeof **reader->columns);
-        if (!reader->columns[i]) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        reader->has[i] = data->is_struct;
-        for (size_t b = 0; b < data->batch_count && reader->has[i]; b++)
-            if (data_column(data, b, name, "id", &reader->has[i], &reader->columns[i][b]) < 0)
-                return -1;
-    }
-    return 0;
-}
-
-/* The id of a row; data NULL: it has none. */
-static doppel_slice id_of_row(const id_reader *reader, size_t i, uint64_t row, char *room) {
-    const data_input *data = reader->self->data[i]->input;
-    size_t b = batch_of_row(data, row);
-    if (!reader->has[i])
-        return (doppel_slice){room, (size_t)snprintf(room, DOPPEL_COLUMN_ROOM, "%llu", (unsigned long long)row)};
-    return doppel_column_get(&reader->columns[i][b], row - data->batches[b].first, room);
-}
-
-static bool add_id(const id_reader *reader, array_builder *to, size_t at, uint64_t position) {
-    char room[DOPPEL_COLUMN_ROOM];
-    uint64_t number;
-    const batch_data *data = data_of(reader->self, position, &number);
-    size_t i = data == reader->self->data[0] ? 0 : 1;
-    if (!data)
-        return false;
-    uint64_t row = row_of(data, number);
-    if (to->kind != VALUE_STRING && !reader->has[i]) {
-        ((uint64_t *)to->values)[at] = row;
-        return true;
-    }
-    doppel_slice id = id_of_row(reader, i, row, room);
-    if (to->kind == VALUE_STRING)
-        return builder_add_string(to, id);
-    if (!id.data)
-        return (to->valid || builder_make_valid(to)) && (to->valid[at] = 0, true);
-    ((int64_t *)to->values)[at] =
-        to->kind == VALUE_INT64 ? strtoll(id.data, NULL, 10) : (int64_t)strtoull(id.data, NULL, 10);
-    return true;
-}
-
-/* The ids of some documents, by the column `name` or, if that is NULL, by rows. */
-static PyObject *make_ids(const batch_object *self, const char *name, const uint64_t *positions, size_t count,
-                          bool as_list) {
-    id_reader reader;
-    array_builder ids = {0};
-    bool there, made = true;
-    value_kind kind = id_kind(self, name, &there);
-    PyObject *result = NULL;
-    if (init_id_reader(&reader, self, there ? name : NULL) == 0) {
-        made = builder_init(&ids, kind, 0, count);
-        for (size_t i = 0; made && i < count; i++)
-            made = add_id(&reader, &ids, i, positions[i]);
-        result = made ? builder_finish(&ids, as_list) : PyErr_NoMemory();
-    }
-    builder_free(&ids);
-    free_id_reader(&reader);
-    return result;
-}
-
-/* ---- ids that repeat ---- */
-
-static uint64_t hash_of(doppel_slice id) {
-    uint64_t hash = 0;
-    doppel_hash("xxh3", id, 0, &hash);
-    return hash;
-}
-
-/* Raises that a row has the id of an earlier one. */
-static int repeated(doppel_slice id, uint64_t row, uint64_t earlier) {
-    enum { SHOWN = 80 };
-    PyObject *text = PyUnicode_DecodeUTF8(id.data, (Py_ssize_t)(id.length < SHOWN ? id.length : SHOWN), "replace");
-    if (text)
-        PyErr_Format(PyExc_ValueError, "id: row %llu repeats \"%U\" of row %llu; id=None numbers the rows",
-                     (unsigned long long)row, text, (unsigned long long)earlier);
-    Py_XDECREF(text);
-    return -1;
-}
-
-/* Adds the id of a row to the table of those before it: rows, from 1, by hash; -1: an exception. */
-static int check_id(const id_reader *reader, size_t data, uint64_t row, uint64_t *table, size_t places) {
-    char room[DOPPEL_COLUMN_ROOM], other_room[DOPPEL_COLUMN_ROOM];
-    doppel_slice id = id_of_row(reader, data, row, room);
-    if (!id.data)
-        return 0;
-    size_t at = (size_t)hash_of(id) & (places - 1);
-    for (; table[at]; at = (at + 1) & (places - 1)) {
-        doppel_slice other = id_of_row(reader, data, table[at] - 1, other_room);
-        if (other.length == id.length && !memcmp(other.data, id.data, id.length))
-            return repeated(id, row, table[at] - 1);
-    }
-    table[at] = row + 1;
-    return 0;
-}
-
-/* Looks each id of one data up among those before it; -1: an exception. */
-static int check_data_ids(const id_reader *reader, size_t data) {
-    const batch_data *d = reader->self->data[data];
-    size_t places = 16;
-    int result = 0;
-    while (places < 2 * d->input->rows + 2)
-        places *= 2;
-    uint64_t *table = calloc(places, sizeof *table);
-    if (!table) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (uint64_t row = 0; row < d->input->rows && result == 0; row++) {
-        result = check_id(reader, data, row, table, places);
-        if (result == 0 && row % SIGNALS_EVERY == SIGNALS_EVERY - 1)
-            result = PyErr_CheckSignals();
-    }
-    free(table);
-    return result;
-}
-
-/* check_ids(name): refuses ids that repeat within the data, or within the known data. */
-static PyObject *batch_check_ids(PyObject *object, PyObject *args) {
-    batch_object *self = (batch_object *)object;
-    const char *name;
-    id_reader reader;
-    int result = 0;
-    if (!PyArg_ParseTuple(args, "s", &name) || !is_usable(self))
-        return NULL;
-    if (init_id_reader(&reader, self, name) < 0)
-        result = -1;
-    for (size_t i = 0; i < self->data_count && result == 0; i++)
-        if (reader.has[i])
-            result = check_data_ids(&reader, i);
-    free_id_reader(&reader);
-    if (result < 0)
-        return NULL;
-    Py_RETURN_NONE;
+    return good ? left_out(&self->base.notes) : NULL;
 }
 
 /* ---- decisions ---- */
@@ -794,7 +151,7 @@ static doppel_status do_decide(void *argument) {
 static PyObject *batch_decide(PyObject *object, PyObject *unused) {
     deciding d = {.self = (batch_object *)object};
     (void)unused;
-    if (!run(d.self, do_decide, &d, &d.error))
+    if (!run_documents(&d.self->base, do_decide, &d, &d.error))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -832,13 +189,6 @@ static bool fill_decisions(const batch_object *self, decision_columns *c, const 
     return true;
 }
 
-/* Puts an Array (whose reference is taken over) into a dict; false: an exception. */
-static bool put(PyObject *dict, const char *name, PyObject *value) {
-    bool done = value && PyDict_SetItemString(dict, name, value) == 0;
-    Py_XDECREF(value);
-    return done;
-}
-
 /* The positions of documents that are not known: all, or those that are copies. NULL: no memory. */
 static uint64_t *list_positions(const batch_object *self, bool copies, size_t *count) {
     doppel_batch_stats stats;
@@ -858,8 +208,8 @@ static uint64_t *list_positions(const batch_object *self, bool copies, size_t *c
 static PyObject *make_columns(const batch_object *self, const char *name, const uint64_t *positions, size_t count,
                               decision_columns *c) {
     PyObject *result = PyDict_New();
-    if (result && put(result, "id", make_ids(self, name, positions, count, false)) &&
-        put(result, "originalId", make_ids(self, name, c->original.values, count, false)) &&
+    if (result && put(result, "id", make_ids(&self->base, name, positions, count)) &&
+        put(result, "originalId", make_ids(&self->base, name, c->original.values, count)) &&
         put(result, "kept", builder_finish(&c->kept, false)) &&
         put(result, "reason", builder_finish(&c->reason, false)) &&
         put(result, "similarity", builder_finish(&c->similarity, false)) &&
@@ -875,7 +225,7 @@ static PyObject *batch_columns(PyObject *object, PyObject *args) {
     const char *name;
     int copies;
     size_t count;
-    if (!PyArg_ParseTuple(args, "zp", &name, &copies) || !is_usable(self))
+    if (!PyArg_ParseTuple(args, "zp", &name, &copies) || !is_usable(&self->base))
         return NULL;
     uint64_t *positions = list_positions(self, copies, &count);
     decision_columns columns = {0};
@@ -891,7 +241,7 @@ static PyObject *batch_columns(PyObject *object, PyObject *args) {
 
 /* By row of the data that is not known, whether it stays; what is no document stays. NULL: no memory. */
 static uint8_t *make_mask(const batch_object *self) {
-    const batch_data *data = self->data[self->data_count - 1];
+    const document_data *data = self->base.data[self->base.data_count - 1];
     doppel_batch_stats stats;
     doppel_batch_get_stats(self->batch, &stats);
     uint8_t *mask = malloc((size_t)data->input->rows + 1);
@@ -910,9 +260,9 @@ static uint8_t *make_mask(const batch_object *self) {
 static PyObject *batch_mask(PyObject *object, PyObject *unused) {
     const batch_object *self = (const batch_object *)object;
     (void)unused;
-    if (!has_data(self))
+    if (!has_data(&self->base))
         return NULL;
-    const batch_data *data = self->data[self->data_count - 1];
+    const document_data *data = self->base.data[self->base.data_count - 1];
     array_builder mask = {0};
     uint8_t *made = make_mask(self);
     PyObject *result = NULL;
@@ -927,16 +277,17 @@ static PyObject *batch_mask(PyObject *object, PyObject *unused) {
     return result;
 }
 
-/* finish(): frees all but the data and which rows of it stay, for kept_stream. The caller's progress goes, too: it may
- * refer to what holds this. */
+/* finish(): frees all but the data and which rows of it stay, for kept_stream. */
 static PyObject *batch_finish(PyObject *object, PyObject *unused) {
     batch_object *self = (batch_object *)object;
     (void)unused;
-    if (!has_data(self) || PyDict_SetItemString(self->options, "progress", Py_None) < 0)
+    if (!has_data(&self->base))
         return NULL;
     self->mask = make_mask(self);
     if (!self->mask)
         return PyErr_NoMemory();
+    if (!finish_documents(&self->base))
+        return NULL;
     doppel_batch *batch = self->batch;
     self->batch = NULL;
     Py_BEGIN_ALLOW_THREADS;
@@ -951,14 +302,7 @@ static PyObject *batch_kept_stream(PyObject *object, PyObject *unused) {
     (void)unused;
     if (!self->mask)
         return PyErr_Format(PyExc_RuntimeError, "the batch is not finished");
-    return stream_of_held(self->data[self->data_count - 1]->held, self->mask);
-}
-
-/* is_table(): whether the data has columns with names. */
-static PyObject *batch_is_table(PyObject *object, PyObject *unused) {
-    const batch_object *self = (const batch_object *)object;
-    (void)unused;
-    return PyBool_FromLong(self->data_count && self->data[self->data_count - 1]->input->is_struct);
+    return stream_of_held(self->base.data[self->base.data_count - 1]->held, self->mask);
 }
 
 /* ---- pairs ---- */
@@ -1007,16 +351,6 @@ static doppel_status do_pairs(void *argument) {
     return doppel_batch_find_pairs(f->self->batch, f->collapse, take_pairs, f, &f->error);
 }
 
-/* Makes an Array of a C array of the builder's kind. */
-static PyObject *array_of(value_kind kind, const void *values, size_t count, size_t size) {
-    array_builder builder = {0};
-    if (!builder_init(&builder, kind, 0, count))
-        return PyErr_NoMemory();
-    if (count)
-        memcpy(builder.values, values, count * size);
-    return builder_finish(&builder, false);
-}
-
 static PyObject *distances_of(const pair_finding *f) {
     array_builder builder = {0};
     if (!builder_init(&builder, VALUE_INT32, 0, f->count) || !builder_make_valid(&builder)) {
@@ -1038,10 +372,10 @@ static PyObject *batch_pairs(PyObject *object, PyObject *args) {
     if (!PyArg_ParseTuple(args, "zp", &name, &collapse))
         return NULL;
     f.collapse = collapse;
-    PyObject *result = run(f.self, do_pairs, &f, &f.error) ? PyDict_New() : NULL;
+    PyObject *result = run_documents(&f.self->base, do_pairs, &f, &f.error) ? PyDict_New() : NULL;
     if (result &&
-        !(put(result, "a", make_ids(f.self, name, f.a, f.count, false)) &&
-          put(result, "b", make_ids(f.self, name, f.b, f.count, false)) && put(result, "distance", distances_of(&f)) &&
+        !(put(result, "a", make_ids(&f.self->base, name, f.a, f.count)) &&
+          put(result, "b", make_ids(&f.self->base, name, f.b, f.count)) && put(result, "distance", distances_of(&f)) &&
           put(result, "similarity", array_of(VALUE_DOUBLE, f.similarity, f.count, sizeof *f.similarity))))
         Py_CLEAR(result);
     free(f.a);
@@ -1058,7 +392,7 @@ static PyObject *batch_stats(PyObject *object, PyObject *unused) {
     const batch_object *self = (const batch_object *)object;
     doppel_batch_stats s;
     (void)unused;
-    if (!is_usable(self))
+    if (!is_usable(&self->base))
         return NULL;
     doppel_batch_get_stats(self->batch, &s);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:i,s:i,s:d,s:K}", "documents",
@@ -1075,111 +409,49 @@ static PyObject *batch_stats(PyObject *object, PyObject *unused) {
 
 /* ---- outputs: open_outputs, write_removed, write or write_records, finish_outputs ---- */
 
-static bool open_output(batch_object *self, PyObject *path, doppel_writer **writer) {
-    PyObject *bytes = NULL;
-    doppel_error error = {0};
-    char *name;
-    if (path == Py_None)
-        return true;
-    if (!PyUnicode_FSConverter(path, &bytes))
-        return false;
-    bool good = PyBytes_AsStringAndSize(bytes, &name, NULL) == 0;
-    doppel_status status =
-        good ? doppel_writer_open(writer, name, int_option(self->options, "threads"), &error) : DOPPEL_OK;
-    if (status != DOPPEL_OK)
-        raise_error(status, &error, NULL);
-    Py_DECREF(bytes);
-    return good && status == DOPPEL_OK;
-}
-
-/* format_of(path): what a file with this name would be read as, or None. */
-static PyObject *batch_format_of(PyObject *object, PyObject *path) {
-    PyObject *bytes = NULL;
-    (void)object;
-    if (!PyUnicode_FSConverter(path, &bytes))
-        return NULL;
-    const char *format = doppel_input_format(PyBytes_AsString(bytes));
-    Py_DECREF(bytes);
-    if (format)
-        return PyUnicode_FromString(format);
-    Py_RETURN_NONE;
-}
-
 /* open_outputs(records, removed): opens the files that write_records and write_removed fill; None: there is none. They
  * appear under their names with finish_outputs(True). */
 static PyObject *batch_open_outputs(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
-    PyObject *records, *removed;
-    if (!PyArg_ParseTuple(args, "OO", &records, &removed) || !is_usable(self))
+    PyObject *paths[OUTPUTS];
+    if (!PyArg_ParseTuple(args, "OO", &paths[RECORDS], &paths[REMOVED]) || !is_usable(&self->base) ||
+        !open_outputs(&self->base, paths, OUTPUTS))
         return NULL;
-    if (self->records || self->removed)
-        return PyErr_Format(PyExc_RuntimeError, "the outputs are open");
-    if (!open_output(self, records, &self->records) || !open_output(self, removed, &self->removed))
-        return NULL;
-    doppel_batch_set_output(self->batch, self->records);
+    doppel_batch_set_output(self->batch, self->base.outputs[RECORDS]);
     Py_RETURN_NONE;
 }
 
-/* finish_outputs(ok): all of them take their places, or they are removed. */
 static PyObject *batch_finish_outputs(PyObject *object, PyObject *args) {
-    batch_object *self = (batch_object *)object;
-    int ok;
-    if (!PyArg_ParseTuple(args, "p", &ok) || !is_usable(self))
+    const batch_object *self = (const batch_object *)object;
+    if (!is_usable(&self->base))
         return NULL;
-    doppel_writer *writers[] = {self->records, self->removed};
-    doppel_error error = {0};
-    doppel_status status = DOPPEL_OK;
     doppel_batch_set_output(self->batch, NULL);
-    self->records = self->removed = NULL;
-    Py_BEGIN_ALLOW_THREADS;
-    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
-        doppel_status finished = doppel_writer_finish(writers[i], ok && status == DOPPEL_OK, &error);
-        status = ok && status == DOPPEL_OK ? finished : status;
-    }
-    Py_END_ALLOW_THREADS;
-    if (status != DOPPEL_OK)
-        return raise_error(status, &error, NULL);
-    Py_RETURN_NONE;
+    return documents_finish_outputs(object, args);
 }
 
 /* Lines of JSON that are being written. */
 typedef struct removed_writing {
     batch_object *self;
-    char *line, *id; /* memory for them */
-    size_t line_room, id_room;
+    line_buffer line, id;
     doppel_error error;
 } removed_writing;
 
-static bool reserve(char **memory, size_t *room, size_t need) {
-    char *grown = need > *room ? realloc(*memory, 2 * need) : *memory;
-    if (!grown)
+/* Adds a member with the id of a document to the line; false: no memory. */
+static bool add_id_member(removed_writing *w, const char *name, uint64_t position) {
+    size_t length = doppel_batch_id(w->self->batch, position, w->id.bytes, w->id.room);
+    if (!line_reserve(&w->id, length + 1))
         return false;
-    *room = need > *room ? 2 * need : *room;
-    *memory = grown;
-    return true;
-}
-
-/* Adds a member with the id of a document to the line, which has `used` bytes; 0: no memory. */
-static size_t add_id_member(removed_writing *w, size_t used, const char *name, uint64_t position) {
-    enum { NAME_ROOM = 32 };
-    size_t length = doppel_batch_id(w->self->batch, position, w->id, w->id_room);
-    if (!reserve(&w->id, &w->id_room, length + 1))
-        return 0;
-    length = doppel_batch_id(w->self->batch, position, w->id, w->id_room);
-    size_t quoted = doppel_json_string((doppel_slice){w->id, length}, NULL, 0);
-    if (!reserve(&w->line, &w->line_room, used + NAME_ROOM + quoted + 1))
-        return 0;
-    used += (size_t)snprintf(w->line + used, NAME_ROOM, "%c\"%s\":", used ? ',' : '{', name);
-    return used + doppel_json_string((doppel_slice){w->id, length}, w->line + used, quoted + 1);
+    length = doppel_batch_id(w->self->batch, position, w->id.bytes, w->id.room);
+    return line_add_string(&w->line, name, (doppel_slice){w->id.bytes, length});
 }
 
 /* One line, as the command writes it. */
 static doppel_status write_removed_line(removed_writing *w, const doppel_near *near) {
     enum { REST_ROOM = 160 };
     char similarity[32] = "null", distance[16] = "null";
-    size_t used = add_id_member(w, 0, "id", near->b);
-    used = used ? add_id_member(w, used, "originalId", near->a) : 0;
-    if (!used || !reserve(&w->line, &w->line_room, used + REST_ROOM))
+    line_buffer *line = &w->line;
+    line->used = 0;
+    if (!add_id_member(w, "id", near->b) || !add_id_member(w, "originalId", near->a) || !line_reserve(line, REST_ROOM))
         return DOPPEL_ERROR_MEMORY;
     if (!isnan(near->similarity))
         snprintf(similarity, sizeof similarity, "%.6g", near->similarity);
@@ -1188,10 +460,10 @@ static doppel_status write_removed_line(removed_writing *w, const doppel_near *n
         *comma = '.';
     if (near->distance >= 0)
         snprintf(distance, sizeof distance, "%d", near->distance);
-    used += (size_t)snprintf(w->line + used, REST_ROOM, ",\"reason\":\"%s\",\"similarity\":%s,\"distance\":%s%s}\n",
-                             doppel_reason_name(near->reason), similarity, distance,
-                             near->verified ? "" : ",\"verified\":false");
-    return doppel_writer_write(w->self->removed, (doppel_slice){w->line, used}, &w->error);
+    line->used += (size_t)snprintf(
+        line->bytes + line->used, REST_ROOM, ",\"reason\":\"%s\",\"similarity\":%s,\"distance\":%s%s}\n",
+        doppel_reason_name(near->reason), similarity, distance, near->verified ? "" : ",\"verified\":false");
+    return doppel_writer_write(w->self->base.outputs[REMOVED], (doppel_slice){line->bytes, line->used}, &w->error);
 }
 
 static doppel_status do_write_removed(void *argument) {
@@ -1203,7 +475,7 @@ static doppel_status do_write_removed(void *argument) {
         doppel_near near;
         doppel_batch_get(w->self->batch, d, &near);
         if (near.a != near.b)
-            status = w->self->call.stop ? DOPPEL_ERROR_INTERRUPTED : write_removed_line(w, &near);
+            status = w->self->base.call.stop ? DOPPEL_ERROR_INTERRUPTED : write_removed_line(w, &near);
     }
     return status;
 }
@@ -1212,9 +484,9 @@ static doppel_status do_write_removed(void *argument) {
 static PyObject *batch_write_removed(PyObject *object, PyObject *unused) {
     removed_writing w = {.self = (batch_object *)object};
     (void)unused;
-    bool good = !w.self->removed || run(w.self, do_write_removed, &w, &w.error);
-    free(w.line);
-    free(w.id);
+    bool good = !w.self->base.outputs[REMOVED] || run_documents(&w.self->base, do_write_removed, &w, &w.error);
+    free(w.line.bytes);
+    free(w.id.bytes);
     if (!good)
         return NULL;
     Py_RETURN_NONE;
@@ -1229,13 +501,13 @@ typedef struct file_writing {
 
 static doppel_status write_one(const doppel_batch_rows *rows, void *user) {
     file_writing *w = user;
-    atomic_fetch_add(&w->self->call.done, rows->count);
-    return write_rows(w->writer, w->self->batch, rows, w->annotate, &w->self->call.stop, &w->failure);
+    atomic_fetch_add(&w->self->base.call.done, rows->count);
+    return write_rows(w->writer, w->self->batch, rows, w->annotate, &w->self->base.call.stop, &w->failure);
 }
 
 static doppel_status do_write(void *argument) {
     file_writing *w = argument;
-    atomic_store(&w->self->call.total, doppel_batch_count(w->self->batch));
+    atomic_store(&w->self->base.call.total, doppel_batch_count(w->self->batch));
     doppel_status status = doppel_batch_each_table(w->self->batch, write_one, w, &w->error);
     if (status != DOPPEL_OK && w->failure.code != DOPPEL_OK)
         w->error = w->failure;
@@ -1249,7 +521,7 @@ static PyObject *batch_write(PyObject *object, PyObject *args) {
     if (!PyArg_ParseTuple(args, "Op", &w.writer, &annotate))
         return NULL;
     w.annotate = annotate;
-    if (!run(w.self, do_write, &w, &w.error))
+    if (!run_documents(&w.self->base, do_write, &w, &w.error))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -1261,16 +533,16 @@ typedef struct record_writing {
 
 static doppel_status do_write_records(void *argument) {
     record_writing *w = argument;
-    return doppel_batch_write_kept(w->self->batch, w->self->records, &w->error);
+    return doppel_batch_write_kept(w->self->batch, w->self->base.outputs[RECORDS], &w->error);
 }
 
 /* write_records(): the documents that stay, as JSONL. */
 static PyObject *batch_write_records(PyObject *object, PyObject *unused) {
     record_writing w = {.self = (batch_object *)object};
     (void)unused;
-    if (!w.self->records)
+    if (!w.self->base.outputs[RECORDS])
         return PyErr_Format(PyExc_RuntimeError, "no output is open");
-    if (!run(w.self, do_write_records, &w, &w.error))
+    if (!run_documents(&w.self->base, do_write_records, &w, &w.error))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -1332,12 +604,12 @@ static doppel_status take_overlap(const doppel_overlap *pair, void *user) {
 static doppel_status do_overlap(void *argument) {
     overlapping *o = argument;
     static const char *const paths[] = {"table:0", "table:1"};
-    size_t known = o->self->known_count;
+    size_t known = o->self->base.known_count;
     o->options.against = paths;
     o->options.against_count = known;
     doppel_status status = doppel_overlap_find(paths + known, 1, &o->options, NULL, &o->error);
     if (status == DOPPEL_OK)
-        set_progress(o->self, o->self->expected, o->self->expected);
+        set_progress(&o->self->base, o->self->base.expected, o->self->base.expected);
     return status;
 }
 
@@ -1348,7 +620,7 @@ static PyObject *overlap_ids(const overlapping *o, const char *name, size_t side
         return PyErr_NoMemory();
     for (size_t i = 0; i < o->count; i++)
         positions[i] = o->positions[2 * i + side];
-    PyObject *ids = make_ids(o->self, name, positions, o->count, false);
+    PyObject *ids = make_ids(&o->self->base, name, positions, o->count);
     free(positions);
     return ids;
 }
@@ -1379,9 +651,9 @@ static PyObject *overlap_columns(overlapping *o, const char *name) {
 /* overlap(id name or None): a dict of Arrays, by pair. */
 static PyObject *batch_overlap(PyObject *object, PyObject *args) {
     batch_object *self = (batch_object *)object;
-    PyObject *o = self->options;
+    PyObject *o = self->base.options;
     const char *name;
-    if (!PyArg_ParseTuple(args, "z", &name) || !has_data(self))
+    if (!PyArg_ParseTuple(args, "z", &name) || !has_data(&self->base))
         return NULL;
     overlapping found = {.self = self};
     found.options = (doppel_overlap_options){.size = sizeof found.options,
@@ -1392,7 +664,7 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
                                              .content = (doppel_content)int_option(o, "content"),
                                              .memory = count_option(o, "memory"),
                                              .tmp = text_option(o, "tmp"),
-                                             .input = &self->input,
+                                             .input = &self->base.input,
                                              .pair = take_overlap,
                                              .user = &found};
     bool good = true;
@@ -1401,12 +673,12 @@ static PyObject *batch_overlap(PyObject *object, PyObject *args) {
     if (!good)
         PyErr_NoMemory();
     PyObject *result = NULL;
-    self->first_bad = (doppel_error){0};
-    self->expected = 0;
-    for (size_t i = 0; i < self->data_count; i++)
-        self->expected += count_documents(self->data[i]);
-    if (good && !PyErr_Occurred() && run(self, do_overlap, &found, &found.error))
-        result = self->first_bad.code == DOPPEL_OK ? overlap_columns(&found, name) : raise_bad(self);
+    self->base.notes.first_bad = (doppel_error){0};
+    self->base.expected = 0;
+    for (size_t i = 0; i < self->base.data_count; i++)
+        self->base.expected += count_documents(self->base.data[i]);
+    if (good && !PyErr_Occurred() && run_documents(&self->base, do_overlap, &found, &found.error))
+        result = self->base.notes.first_bad.code == DOPPEL_OK ? overlap_columns(&found, name) : raise_bad(&self->base);
     for (size_t i = 0; i < 5; i++)
         builder_free(&found.place[i]);
     free(found.positions);
@@ -1545,19 +817,16 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
 /* ---- the type ---- */
 
 static PyMethodDef batch_methods[] = {
+    DOCUMENTS_METHODS,
     {"read_data", batch_read_data, METH_VARARGS, "read_data(data, known, argument, needed)"},
-    {"hold_data", batch_hold_data, METH_VARARGS, "hold_data(data, known, argument, needed)"},
     {"read_paths", batch_read_paths, METH_VARARGS, "read_paths(paths, known)"},
-    {"check_ids", batch_check_ids, METH_VARARGS, "check_ids(name)"},
     {"decide", batch_decide, METH_NOARGS, "decide()"},
     {"columns", batch_columns, METH_VARARGS, "columns(id, only_copies)"},
     {"mask", batch_mask, METH_NOARGS, "mask()"},
     {"finish", batch_finish, METH_NOARGS, "finish()"},
-    {"is_table", batch_is_table, METH_NOARGS, "is_table()"},
     {"kept_stream", batch_kept_stream, METH_NOARGS, "kept_stream()"},
     {"pairs", batch_pairs, METH_VARARGS, "pairs(id, collapse)"},
     {"stats", batch_stats, METH_NOARGS, "stats()"},
-    {"format_of", batch_format_of, METH_O, "format_of(path)"},
     {"open_outputs", batch_open_outputs, METH_VARARGS, "open_outputs(records, removed)"},
     {"write_removed", batch_write_removed, METH_NOARGS, "write_removed()"},
     {"write", batch_write, METH_VARARGS, "write(writer, annotate)"},

@@ -18,6 +18,7 @@ typedef struct command_writer {
     PyObject *object;
     bool annotate;
     const volatile int *stop;
+    trimmed_rows *trimmed; /* NULL: nothing was trimmed yet */
 } command_writer;
 
 /* A path, or None. */
@@ -36,8 +37,9 @@ static PyObject *make_writer(const command_state *state, const table_output *out
         Py_XDECREF(path);
     }
     PyObject *file = inputs ? path_or_none(output->output) : NULL, *folder = file ? path_or_none(output->folder) : NULL;
-    PyObject *made = folder ? PyObject_CallMethod(state->object, "create", "OOOKi", file, folder, inputs,
-                                                  (unsigned long long)output->memory, output->threads)
+    PyObject *made = folder ? PyObject_CallMethod(state->object, "create", "OOOKizi", file, folder, inputs,
+                                                  (unsigned long long)output->memory, output->threads, output->text,
+                                                  output->text && output->annotate)
                             : NULL;
     Py_XDECREF(file);
     Py_XDECREF(folder);
@@ -71,21 +73,33 @@ static doppel_status write_with(void *writer, const doppel_batch *batch, const d
     return write_rows(w->object, batch, rows, w->annotate, w->stop, error);
 }
 
+static doppel_status trim_with(void *writer, const doppel_trimmed *document, void *user, doppel_error *error) {
+    command_writer *w = writer;
+    (void)user;
+    if (!w->trimmed && !(w->trimmed = trimmed_rows_create(w->object, w->annotate, w->stop)))
+        return DOPPEL_ERROR_MEMORY;
+    return trimmed_rows_add(w->trimmed, document, error);
+}
+
 static doppel_status finish_writer(void *writer, bool ok, void *user, doppel_error *error) {
     command_writer *w = writer;
-    doppel_status status = DOPPEL_OK;
+    doppel_status status = DOPPEL_OK, ended = DOPPEL_OK;
     (void)user;
     if (!w)
         return DOPPEL_OK;
+    if (ok && w->trimmed)
+        ended = trimmed_rows_end(w->trimmed, error);
+    trimmed_rows_free(w->trimmed);
+    ok = ok && ended == DOPPEL_OK;
     PyGILState_STATE gil = PyGILState_Ensure();
     PyObject *done = PyObject_CallMethod(w->object, "finish", "O", ok ? Py_True : Py_False);
     if (!done)
-        status = python_status(error);
+        status = python_status(ended == DOPPEL_OK ? error : NULL);
     Py_XDECREF(done);
     Py_DECREF(w->object);
     PyGILState_Release(gil);
     free(w);
-    return status;
+    return ended == DOPPEL_OK ? status : ended;
 }
 
 /* The arguments as C has them; NULL: an exception. */
@@ -132,7 +146,7 @@ static PyObject *run_command(PyObject *module, PyObject *args) {
     if (!arguments)
         return NULL;
     python_tables_init(&state.read, state.object);
-    const embedded_tables tables = {&state.read.tables, create_writer, write_with, finish_writer, &state};
+    const embedded_tables tables = {&state.read.tables, create_writer, write_with, trim_with, finish_writer, &state};
     embed_tables(&tables);
     Py_BEGIN_ALLOW_THREADS;
     code = run_main((int)count, arguments);

@@ -183,7 +183,7 @@ PyMODINIT_FUNC PyInit__doppel(void);
 PyMODINIT_FUNC PyInit__doppel(void) {
     static int (*const parts[])(PyObject * module) = {init_errors, init_forks,    add_constants, init_arrow,
                                                       init_recipe, init_sketches, init_index,    init_batch,
-                                                      init_engine, init_command};
+                                                      init_trim,   init_engine,   init_command};
     PyObject *module = PyModule_Create(&definition);
     int result = module ? init_tuples() : -1;
 #ifdef Py_GIL_DISABLED

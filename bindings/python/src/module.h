@@ -11,7 +11,9 @@
  *     fingerprints.c       fingerprints of the caller; hamming
  *     recipe.c             Recipe
  *     hamming_index.c      HammingIndex
+ *     documents.c          the documents of a call: options, data in memory, ids, outputs (documents.h)
  *     batch.c              Batch: pairs, cluster, dedup; overlap; decide
+ *     trim.c               Trim: what documents repeat of each other
  *     tables.c             doppel_tables over Python objects (Parquet), and over batches in memory
  *     engine.c             Engine (engine.h)
  *     engine_documents.c   its documents
@@ -36,7 +38,8 @@
 typedef struct module_state {
     PyObject *error, *input_error, *store_error, *away_error; /* exceptions, module.c */
     PyObject *verdict, *evidence, *match, *stored;            /* named tuples of doppel/_types.py */
-    PyTypeObject *array, *recipe, *index, *batch, *engine;    /* types */
+    PyTypeObject *array, *recipe, *index, *batch, *trim;      /* types */
+    PyTypeObject *engine;
 } module_state;
 extern module_state doppel_module;
 
@@ -69,6 +72,7 @@ int init_sketches(PyObject *module);
 int init_recipe(PyObject *module);
 int init_index(PyObject *module);
 int init_batch(PyObject *module);
+int init_trim(PyObject *module);
 int init_engine(PyObject *module);
 int init_command(PyObject *module);
 
@@ -177,6 +181,13 @@ int builder_add_item(array_builder *builder, PyObject *item, const char *argumen
 bool export_array(PyObject *array, struct ArrowArray *to);
 bool export_schema(PyObject *array, const char *name, struct ArrowSchema *to);
 
+/* The rows of an Array that are wanted, a byte each, copied to another; NULL: an exception. */
+PyObject *take_rows(PyObject *array, const uint8_t *wanted);
+
+/* Some rows of an Array of strings in any layout of strings or bytes (u, U, vu, z, Z, vz), which share their bytes; -1:
+ * an exception, for all but U and Z also when there are more than 2 GiB of them. */
+int export_strings(PyObject *array, int64_t first, int64_t count, const char *format, struct ArrowArray *to);
+
 /* ---- arrow.c: Arrow out ---- */
 
 /* A schema whose children are still to be made, each in its place; or a copy of another, whole. False: no memory. */
@@ -202,6 +213,11 @@ typedef struct held_data held_data;
 held_data *hold_data(data_input *data);
 const data_input *held_input(const held_data *held);
 void drop_data(held_data *held);
+
+/* The same data with another column in place of column `child`, or after all columns if there is none of that number;
+ * data that is one column becomes the other. The rest is shared. The column has an array for each batch; it is taken
+ * over, also when this fails. NULL: an exception. */
+held_data *hold_with_column(held_data *held, int64_t child, struct ArrowSchema *schema, struct ArrowArray *arrays);
 
 /* The rows of some data that are wanted, as a stream of batches that share the caller's memory, a batch for each run of
  * rows; `wanted` is a byte a row (NULL: all), and copied. The stream and its batches are holders of the data. */
@@ -233,6 +249,16 @@ void python_tables_init(python_tables *python, PyObject *object);
  * with `annotate` all. From any thread, without the GIL. */
 doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows, bool annotate,
                          const volatile int *stop, doppel_error *error);
+
+/* Documents of doppel_trim_write that are written to tables as they come, in order, through a writer of
+ * doppel/_parquet.py: with their texts cut (DOPPEL_TRIM_TEXTS), or with `annotate` all of them, with their spans
+ * (DOPPEL_TRIM_SPANS, DOPPEL_TRIM_ORIGINALS). Rows that do not come are left out. From any thread, one at a time,
+ * without the GIL. */
+typedef struct trimmed_rows trimmed_rows;
+trimmed_rows *trimmed_rows_create(PyObject *writer, bool annotate, const volatile int *stop); /* NULL: no memory */
+doppel_status trimmed_rows_add(trimmed_rows *rows, const doppel_trimmed *document, doppel_error *error);
+doppel_status trimmed_rows_end(trimmed_rows *rows, doppel_error *error); /* there are no more */
+void trimmed_rows_free(trimmed_rows *rows);                              /* may be NULL */
 
 /* Makes an error of the Python exception that is set, which is cleared; with the GIL. */
 doppel_status python_status(doppel_error *error);

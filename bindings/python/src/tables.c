@@ -1,5 +1,5 @@
 /* tables.c - who gives tables to doppel_input_run: batches in memory (memory_tables), or a Python object that opens
- * Parquet (python_tables), which writes it, too (write_rows).
+ * Parquet (python_tables), which writes it, too (write_rows, trimmed_rows).
  *
  * Calls come from threads of libdoppel. Those on batches in memory touch no Python object; those on Python objects take
  * the GIL, and make an error of what an exception says. */
@@ -551,6 +551,223 @@ doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const dopp
     PyGILState_Release(gil);
     free(w.id);
     return status;
+}
+
+/* ---- documents of doppel_trim_write, as they come ---- */
+
+/* The numbers of a span that are written with `annotate`. */
+enum { START, END, WORDS, ORIGINAL_START, NUMBERS };
+
+/* The writer's generator says up to which row it wants rows next, and gets these as a piece: arrays by row. */
+struct trimmed_rows {
+    PyObject *writer;
+    bool annotate;
+    const volatile int *stop;
+    char *path;               /* of the file that is being written; NULL: none */
+    PyObject *steps;          /* the generator that writes it; NULL: it has ended */
+    uint64_t first, row, end; /* the first row of the piece, the next one to come, and the first one after the piece */
+    bool has_rows;            /* the piece has a row that is written */
+    array_builder keep;       /* whether the row is written */
+    array_builder cut;        /* whether its text was cut */
+    array_builder texts;      /* null in rows that are not written */
+    array_builder numbers[NUMBERS],
+        ids;        /* of spans: lists by row, and the ids of their originals, one after the other */
+    uint64_t *list; /* memory for one such list */
+    size_t list_room;
+};
+
+trimmed_rows *trimmed_rows_create(PyObject *writer, bool annotate, const volatile int *stop) {
+    trimmed_rows *rows = calloc(1, sizeof *rows);
+    if (rows)
+        *rows = (trimmed_rows){.writer = writer, .annotate = annotate, .stop = stop};
+    return rows;
+}
+
+static void free_piece(trimmed_rows *rows) {
+    builder_free(&rows->keep);
+    builder_free(&rows->cut);
+    builder_free(&rows->texts);
+    builder_free(&rows->ids);
+    for (size_t i = 0; i < NUMBERS; i++)
+        builder_free(&rows->numbers[i]);
+}
+
+void trimmed_rows_free(trimmed_rows *rows) {
+    if (!rows)
+        return;
+    free_piece(rows);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    Py_CLEAR(rows->steps);
+    PyGILState_Release(gil);
+    free(rows->path);
+    free(rows->list);
+    free(rows);
+}
+
+/* Begins the piece that the generator asked for; false: no memory. */
+static bool begin_piece(trimmed_rows *rows) {
+    size_t count = (size_t)(rows->end - rows->row);
+    rows->first = rows->row;
+    rows->has_rows = false;
+    bool fine = builder_init(&rows->keep, VALUE_BOOL, 0, count) && builder_init(&rows->cut, VALUE_BOOL, 0, count) &&
+                builder_init(&rows->texts, VALUE_STRING, 0, count);
+    if (!rows->annotate)
+        return fine;
+    for (size_t i = 0; i < NUMBERS && fine; i++)
+        fine = builder_init(&rows->numbers[i], VALUE_UINT64_LIST, 0, count);
+    return fine && builder_init(&rows->ids, VALUE_STRING, 0, 0);
+}
+
+/* The arguments of the generator; NULL: an exception. */
+static PyObject *finish_piece(trimmed_rows *rows) {
+    array_builder *parts[] = {&rows->keep,         &rows->cut,
+                              &rows->texts,        &rows->numbers[START],
+                              &rows->numbers[END], &rows->numbers[WORDS],
+                              &rows->ids,          &rows->numbers[ORIGINAL_START]};
+    Py_ssize_t count = rows->annotate ? sizeof parts / sizeof *parts : 3;
+    PyObject *piece = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count && piece; i++) {
+        PyObject *array = builder_finish(parts[i], false);
+        if (!array || PyTuple_SetItem(piece, i, array) < 0)
+            Py_CLEAR(piece);
+    }
+    return piece;
+}
+
+/* Sends something to the generator (a reference that is taken over; NULL: an exception), and gets what it wants next;
+ * while it waits for its threads it gives None. With the GIL. */
+static doppel_status send_to_steps(trimmed_rows *rows, PyObject *value, doppel_error *error) {
+    PyObject *wanted = value ? PyObject_CallMethod(rows->steps, "send", "O", value) : NULL;
+    Py_XDECREF(value);
+    while (wanted == Py_None) {
+        Py_DECREF(wanted);
+        if (rows->stop && *rows->stop)
+            return DOPPEL_ERROR_INTERRUPTED;
+        wanted = PyObject_CallMethod(rows->steps, "__next__", NULL);
+    }
+    if (!wanted && !PyErr_ExceptionMatches(PyExc_StopIteration))
+        return take_exception(error);
+    if (!wanted) {
+        PyErr_Clear();
+        Py_CLEAR(rows->steps);
+        return DOPPEL_OK;
+    }
+    rows->end = PyLong_AsUnsignedLongLong(wanted);
+    Py_DECREF(wanted);
+    return begin_piece(rows) ? DOPPEL_OK : no_memory(error);
+}
+
+/* Gives the piece to the generator. */
+static doppel_status give_piece(trimmed_rows *rows, doppel_error *error) {
+    PyGILState_STATE gil = PyGILState_Ensure();
+    doppel_status status = send_to_steps(rows, finish_piece(rows), error);
+    PyGILState_Release(gil);
+    return status;
+}
+
+/* Begins to write another file. */
+static doppel_status begin_rows(trimmed_rows *rows, const char *path, doppel_error *error) {
+    rows->row = 0;
+    rows->path = strdup(path);
+    if (!rows->path)
+        return no_memory(error);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    rows->steps = call_with_path(rows->writer, "trim", path, NULL);
+    doppel_status status = rows->steps ? send_to_steps(rows, Py_NewRef(Py_None), error) : take_exception(error);
+    PyGILState_Release(gil);
+    return status;
+}
+
+/* Adds rows that are not written, up to `row`; false: no memory. */
+static bool leave_out(trimmed_rows *rows, uint64_t row) {
+    bool fine = true;
+    for (; rows->row < row && fine; rows->row++) {
+        fine = builder_add_string(&rows->texts, (doppel_slice){NULL, 0});
+        for (size_t i = 0; i < NUMBERS && rows->annotate && fine; i++)
+            fine = builder_add_list(&rows->numbers[i], NULL, 0, false);
+    }
+    return fine;
+}
+
+doppel_status trimmed_rows_end(trimmed_rows *rows, doppel_error *error) {
+    doppel_status status = DOPPEL_OK;
+    if (rows->steps && rows->has_rows)
+        status = leave_out(rows, rows->end) ? give_piece(rows, error) : no_memory(error);
+    if (rows->steps && status == DOPPEL_OK) {
+        free_piece(rows);
+        PyGILState_STATE gil = PyGILState_Ensure();
+        status = send_to_steps(rows, PyTuple_New(0), error);
+        PyGILState_Release(gil);
+    }
+    free_piece(rows);
+    free(rows->path);
+    rows->path = NULL;
+    return status;
+}
+
+/* Adds the spans of a document as the lists of its row; false: no memory. */
+static bool add_spans(trimmed_rows *rows, const doppel_trimmed *d) {
+    if (d->span_count > rows->list_room) {
+        uint64_t *list = realloc(rows->list, 2 * d->span_count * sizeof *list);
+        if (!list)
+            return false;
+        rows->list = list;
+        rows->list_room = 2 * d->span_count;
+    }
+    bool fine = true;
+    for (size_t number = 0; number < NUMBERS && fine; number++) {
+        for (size_t i = 0; i < d->span_count; i++) {
+            const doppel_span *span = &d->spans[i];
+            const uint64_t numbers[NUMBERS] = {span->start, span->end, span->words, span->original_start};
+            rows->list[i] = numbers[number];
+        }
+        fine = builder_add_list(&rows->numbers[number], rows->list, d->span_count, false);
+    }
+    for (size_t i = 0; i < d->span_count && fine; i++)
+        fine = builder_add_string(&rows->ids, d->spans[i].original_id);
+    return fine;
+}
+
+/* Adds the row of a document to the piece; false: no memory. */
+static bool add_trimmed(trimmed_rows *rows, const doppel_trimmed *d) {
+    size_t at = (size_t)(rows->row - rows->first);
+    bool keep = rows->annotate || d->dropped == DOPPEL_DROPPED_NOT;
+    doppel_slice text = rows->annotate ? d->original : d->text;
+    if (!keep)
+        text = (doppel_slice){NULL, 0};
+    else if (!text.data)
+        text.data = "";
+    ((uint8_t *)rows->keep.values)[at] = keep;
+    ((uint8_t *)rows->cut.values)[at] = !rows->annotate && d->cut_count;
+    rows->has_rows = rows->has_rows || keep;
+    rows->row++;
+    return builder_add_string(&rows->texts, text) && (!rows->annotate || add_spans(rows, d));
+}
+
+doppel_status trimmed_rows_add(trimmed_rows *rows, const doppel_trimmed *document, doppel_error *error) {
+    uint64_t row = document->line - 1;
+    doppel_status status = DOPPEL_OK;
+    /* A file that is given twice begins again. */
+    if (!rows->path || strcmp(rows->path, document->file) != 0 || row < rows->row) {
+        status = trimmed_rows_end(rows, error);
+        if (status == DOPPEL_OK)
+            status = begin_rows(rows, document->file, error);
+    }
+    while (status == DOPPEL_OK && rows->steps && row >= rows->end)
+        status = leave_out(rows, rows->end) ? give_piece(rows, error) : no_memory(error);
+    if (status != DOPPEL_OK)
+        return status;
+    if (!rows->steps) {
+        if (error) {
+            error->code = DOPPEL_ERROR_INPUT;
+            snprintf(error->message, sizeof error->message, "%.200s has changed since it was read: start again",
+                     document->file);
+        }
+        return DOPPEL_ERROR_INPUT;
+    }
+    if (!leave_out(rows, row) || !add_trimmed(rows, document))
+        return no_memory(error);
+    return rows->row == rows->end ? give_piece(rows, error) : DOPPEL_OK;
 }
 
 doppel_status python_status(doppel_error *error) {

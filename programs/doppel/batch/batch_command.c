@@ -1,6 +1,7 @@
 /* batch_command.c - what the commands on many documents share: options, reading, deciding, what they print. */
 #include "batch/batch_command.h"
 
+#include "common/embed.h"
 #include "common/message.h"
 #include "common/progress.h"
 #include "shared/choices.h"
@@ -26,6 +27,11 @@ static const choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
 /* As --method takes it. */
 static const char *method_name(doppel_method method) {
     return choice_name(methods, (unsigned)method);
+}
+
+uint64_t batch_min_words(const cli_args *args) {
+    uint64_t given = args_number(args, "min-words", 5);
+    return given ? given : 1;
 }
 
 static bool number_of(const cli_args *args, const char *option, int *value) {
@@ -73,8 +79,7 @@ static bool batch_options(batch_command *b) {
                                                 : DOPPEL_METHOD_AUTO;
     o->content = (doppel_content)content;
     o->link_any = any;
-    o->min_words = args_number(args, "min-words", 5);
-    o->min_words = o->min_words ? o->min_words : 1;
+    o->min_words = batch_min_words(args);
     o->keep = args_text(args, "keep");
     o->within = args_text(args, "within");
     o->across = args_text(args, "across");
@@ -98,16 +103,21 @@ static void show_warning(const char *text, void *user) {
     message("%s", text);
 }
 
+bool batch_check(const cli_args *args) {
+    if ((!args_flag(args, "dry-run") && !check_json(args)) || !check_outputs(args) || !check_against(args))
+        return false;
+    if (!args_flag(args, "resume") || args_text(args, "work"))
+        return true;
+    message("--resume continues the run of a work folder: name it with --work DIR");
+    return false;
+}
+
 int batch_open(batch_command *b, const cli_args *args) {
     doppel_error error = {0};
     *b = (batch_command){.args = args, .input = reading_options(args), .known_input = against_options(args)};
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input, .known_input = &b->known_input};
-    if ((!args_flag(args, "dry-run") && !check_json(args)) || !check_outputs(args) || !check_against(args))
+    if (!batch_check(args))
         return EXIT_USAGE;
-    if (args_flag(args, "resume") && !args_text(args, "work")) {
-        message("--resume continues the run of a work folder: name it with --work DIR");
-        return EXIT_USAGE;
-    }
     int code = load_recipe(args, args_text(args, "recipe"), &b->loaded);
     if (code != EXIT_DONE)
         return code;
@@ -142,8 +152,33 @@ int batch_end(doppel_status status, const doppel_error *error) {
     return exit_code(status);
 }
 
-void batch_tell_resume(const batch_command *b, int code) {
-    if (code == EXIT_INTERRUPTED && b->options.work)
+int batch_open_tables(const cli_args *args, const char *text, void **tables) {
+    const embedded_tables *embedded = get_tables();
+    const table_output output = {.output = args_text(args, "output"),
+                                 .folder = args_text(args, "output-dir"),
+                                 .inputs = args->operands,
+                                 .input_count = args->operand_count,
+                                 .text = text,
+                                 .annotate = args_flag(args, "annotate"),
+                                 .stop = &stop_asked,
+                                 .memory = args_number(args, "memory", 0),
+                                 .threads = output_threads(args)};
+    doppel_error error = {0};
+    return batch_end(embedded->create(&output, tables, embedded->user, &error), &error);
+}
+
+int batch_close_tables(void **tables, int code) {
+    const embedded_tables *embedded = get_tables();
+    doppel_error error = {0};
+    if (!*tables)
+        return code;
+    int finished = batch_end(embedded->finish(*tables, code == EXIT_DONE, embedded->user, &error), &error);
+    *tables = NULL;
+    return code ? code : finished;
+}
+
+void batch_tell_resume(const cli_args *args, int code) {
+    if (code == EXIT_INTERRUPTED && args_text(args, "work"))
         message("run the same command with --resume to continue");
 }
 
@@ -155,7 +190,7 @@ static int batch_read(batch_command *b, const char *const *paths, size_t count, 
     doppel_status status = doppel_batch_read(b->batch, paths, count, known, &counts, &error);
     int code = reading_ended(status, &b->input, &error, &counts);
     *usable = status == DOPPEL_OK && !nothing_read(b->args, &counts);
-    batch_tell_resume(b, code);
+    batch_tell_resume(b->args, code);
     if (!known)
         b->counts = counts;
     return code;
@@ -165,11 +200,11 @@ static int batch_read(batch_command *b, const char *const *paths, size_t count, 
 static int read_known(batch_command *b, bool *usable) {
     doppel_batch_reading reading;
     size_t count;
-    const char **against = args_all(b->args, "against", &count);
-    *usable = against != NULL;
-    for (size_t i = 0; *usable && i < count; i++)
-        *usable = against_is_readable(against[i]);
-    int code = *usable ? batch_read(b, against, count, true, usable) : EXIT_USAGE;
+    const char **against;
+    int code = against_paths(b->args, &against, &count);
+    *usable = code == EXIT_DONE;
+    if (*usable)
+        code = batch_read(b, against, count, true, usable);
     free(against);
     if (*usable && !doppel_batch_count(b->batch) && doppel_batch_get_reading(b->batch, 0, &reading) && !reading.indexes)
         message("warning: --against has no documents");
@@ -221,9 +256,7 @@ void batch_put_id(batch_command *b, const char *name, uint64_t position) {
 }
 
 doppel_status batch_write_line(batch_command *b, writer *w) {
-    doppel_status status = b->line.failed ? DOPPEL_ERROR_MEMORY : writer_add(w, b->line.data, b->line.length);
-    b->line.length = 0;
-    return status;
+    return writer_add_text(w, &b->line);
 }
 
 void batch_tell_ids(const batch_command *b) {
@@ -242,7 +275,7 @@ int batch_decide(batch_command *b) {
     if (status == DOPPEL_OK)
         batch_tell_ids(b);
     int code = batch_end(status, &error);
-    batch_tell_resume(b, code);
+    batch_tell_resume(b->args, code);
     return code;
 }
 

@@ -51,11 +51,14 @@ typedef struct batch_command {
         {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that store what was read. */
-#define WORK_OPTIONS                                                                                              \
-    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"},         \
-        {"resume", 0, OPTION_FLAG, NULL, "continue the run of --work where it stopped; give the same options"}, { \
-        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                                \
-            "save the sketches of the documents to this file, which --against takes instead of the documents"     \
+#define WORK_OPTIONS                                                                                         \
+    {"work", 0, OPTION_FILE, "DIR", "keep what was read in this folder, for --resume and doppel report"}, {  \
+        "resume", 0, OPTION_FLAG, NULL, "continue the run of --work where it stopped; give the same options" \
+    }
+#define SAVE_OPTION                                                                                           \
+    {                                                                                                         \
+        "save-sketches", 0, OPTION_OUTPUT, "FILE",                                                            \
+            "save the sketches of the documents to this file, which --against takes instead of the documents" \
     }
 
 /* Options that say which document of a group is kept. */
@@ -69,6 +72,13 @@ typedef struct batch_command {
             "one group"                                                                                             \
     }
 
+/* Prints a message and returns false when options that these commands have in common contradict each other or the
+ * inputs: --json, outputs, --against, --resume. batch_open does it itself. */
+bool batch_check(const cli_args *args);
+
+/* The value of --min-words; documents and units have words, so that 0 means the same as 1. */
+uint64_t batch_min_words(const cli_args *args);
+
 /* Creates a batch from the options. Returns an exit code, with a message unless it is EXIT_DONE. Close it in any case.
  */
 int batch_open(batch_command *b, const cli_args *args);
@@ -81,8 +91,14 @@ int batch_read_all(batch_command *b, bool *usable);
 /* The exit code of a call on the batch, with a message where it failed. */
 int batch_end(doppel_status status, const doppel_error *error);
 
+/* Of a command that writes_tables: opens the writer of tables, before anything is read, since it refuses inputs that
+ * cannot become its output; `text` is the field that is cut, or NULL. Closes it, if it is open: the tables are kept if
+ * the code so far is EXIT_DONE. Both return an exit code, with a message where they failed. */
+int batch_open_tables(const cli_args *args, const char *text, void **tables);
+int batch_close_tables(void **tables, int code);
+
 /* Says how to continue an interrupted run that has a work folder. */
-void batch_tell_resume(const batch_command *b, int code);
+void batch_tell_resume(const cli_args *args, int code);
 
 /* Reports how many documents have the id of an earlier one, if any. */
 void batch_tell_ids(const batch_command *b);

@@ -32,9 +32,7 @@ void search_close(search_command *f) {
 }
 
 doppel_status search_write_line(search_command *f) {
-    doppel_status status = f->line.failed ? DOPPEL_ERROR_MEMORY : writer_add(&f->out, f->line.data, f->line.length);
-    f->line.length = 0;
-    return status;
+    return writer_add_text(&f->out, &f->line);
 }
 
 int search_end(search_command *f, doppel_status status, const doppel_error *error, const doppel_input_counts *counts,

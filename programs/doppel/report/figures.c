@@ -3,65 +3,29 @@
 #include "report/report.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* ---- tables of two columns ---- */
-
-/* A table of two columns, and a row of it: its head, (the cell's content,) its end. What is given is markup. */
-static void table_begin(html *page, const char *caption) {
-    html_format(page, "<div class=\"card\"><table class=\"rows\"><caption>%s</caption><tbody>", caption);
-}
-
-static void table_end(html *page) {
-    html_put(page, "</tbody></table></div>");
-}
-
-static void row_begin(html *page, const char *name) {
-    html_put(page, "<tr><th scope=\"row\">");
-    html_put(page, name);
-    html_put(page, "</th><td>");
-}
-
-static void row_end(html *page) {
-    html_put(page, "</td></tr>");
-}
 
 /* ---- tiles ---- */
 
-static double percent(uint64_t part, uint64_t whole) {
-    return whole ? 100 * (double)part / (double)whole : 0;
-}
-
-static void tile_begin(html *page, uint64_t number) {
-    html_put(page, "<div class=\"card tile\"><b>");
-    html_number(page, number);
-    html_put(page, "</b><span>");
-}
-
-static void tile_end(html *page) {
-    html_put(page, "</span></div>");
-}
-
 static void write_tiles(const report_figures *f, html *page) {
     html_put(page, "<div class=\"tiles\">");
-    tile_begin(page, f->documents);
+    html_tile_begin(page, f->documents);
     html_put(page, f->documents == 1 ? "document in, " : "documents in, ");
     html_bytes(page, f->bytes_in);
-    tile_end(page);
-    tile_begin(page, f->kept);
+    html_tile_end(page);
+    html_tile_begin(page, f->kept);
     html_put(page, "kept, ");
     html_bytes(page, f->bytes_out);
-    tile_end(page);
-    tile_begin(page, f->removed);
-    html_format(page, "removed, %.1f %%", percent(f->removed, f->documents));
-    tile_end(page);
-    tile_begin(page, f->groups);
+    html_tile_end(page);
+    html_tile_begin(page, f->removed);
+    html_format(page, "removed, %.1f %%", percent_of(f->removed, f->documents));
+    html_tile_end(page);
+    html_tile_begin(page, f->groups);
     html_put(page, f->groups == 1 ? "group" : "groups");
     if (f->groups) {
         html_put(page, ", the largest of ");
         html_number(page, f->largest);
     }
-    tile_end(page);
+    html_tile_end(page);
     html_put(page, "</div>");
 }
 
@@ -78,63 +42,14 @@ static void write_parts(const report_figures *f, html *page) {
     if (!f->documents)
         return;
     picture_parts(page, "What became of the documents", part, PARTS);
-    html_put(page, "<ul class=\"legend\">");
-    for (size_t i = 0; i < PARTS; i++) {
-        if (!part[i])
-            continue;
-        html_format(page,
-                    "<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"part%zu\" width=\"12\" "
-                    "height=\"12\" rx=\"3\"/></svg><span>",
-                    i);
-        html_count(page, part[i], names[i][0], names[i][1]);
-        html_format(page, " (%.1f %%)</span></li>", percent(part[i], f->documents));
-    }
-    html_put(page, "</ul>");
+    picture_legend(page, names, part, PARTS, f->documents);
 }
 
 /* ---- what was read ---- */
 
-enum { SHOWN_PATHS = 12 };
-
-static void write_paths(const doppel_batch_reading *reading, html *page) {
-    for (size_t i = 0; i < reading->path_count && i < SHOWN_PATHS; i++) {
-        html_put(page, i ? "<br><bdi>" : "<bdi>");
-        html_string(page, strcmp(reading->paths[i], "-") != 0 ? reading->paths[i] : "standard input");
-        html_put(page, "</bdi>");
-    }
-    if (reading->path_count > SHOWN_PATHS) {
-        html_put(page, "<br>and ");
-        html_number(page, reading->path_count - SHOWN_PATHS);
-        html_put(page, " more");
-    }
-}
-
-static void write_count(html *page, const char *name, uint64_t count) {
-    if (!count)
-        return;
-    row_begin(page, name);
-    html_number(page, count);
-    row_end(page);
-}
-
 static void write_reading(const doppel_batch_reading *reading, html *page) {
-    const doppel_input_counts *counts = &reading->counts;
-    table_begin(page, reading->known ? "Known documents, which the others were compared with" : "What was read");
-    row_begin(page, "From");
-    write_paths(reading, page);
-    row_end(page);
-    row_begin(page, "Documents");
-    html_number(page, counts->documents);
-    if (counts->bytes) {
-        html_put(page, " in ");
-        html_bytes(page, counts->bytes);
-        html_put(page, " of input, uncompressed");
-    }
-    row_end(page);
-    write_count(page, "Bad records, left out", counts->bad);
-    write_count(page, "Records repaired", counts->repaired);
-    write_count(page, "Files not read completely", counts->unopened);
-    table_end(page);
+    html_reading(page, reading->known ? "Known documents, which the others were compared with" : "What was read",
+                 reading->paths, reading->path_count, &reading->counts);
 }
 
 /* Documents that are not compared by their content. */
@@ -143,11 +58,11 @@ static void write_remarks(const report *r, html *page) {
     snprintf(few, sizeof few, "With fewer than %llu words", (unsigned long long)r->options->min_words);
     if (!r->stats.empty && !r->stats.few_words && !r->stats.copies)
         return;
-    table_begin(page, "Among all documents");
-    write_count(page, "With the same words as an earlier one", r->stats.copies);
-    write_count(page, few, r->stats.few_words);
-    write_count(page, "Without words", r->stats.empty);
-    table_end(page);
+    html_table_begin(page, "Among all documents");
+    html_row_count(page, "With the same words as an earlier one", r->stats.copies);
+    html_row_count(page, few, r->stats.few_words);
+    html_row_count(page, "Without words", r->stats.empty);
+    html_table_end(page);
 }
 
 void report_write_counts(const report *r, html *page) {
@@ -164,14 +79,6 @@ void report_write_inputs(const report *r, html *page) {
         write_reading(&reading, page);
     write_remarks(r, page);
     html_put(page, "</div></section>");
-}
-
-static void figure_begin(html *page, const char *title) {
-    html_format(page, "<figure class=\"card\"><h3>%s</h3>", title);
-}
-
-static void figure_end(html *page, const char *caption) {
-    html_format(page, "<figcaption>%s</figcaption></figure>", caption);
 }
 
 /* ---- similarity ---- */
@@ -209,7 +116,7 @@ static void write_similarity(const report *r, html *page) {
     uint64_t less = 0;
     for (int i = 0; i < SIMILARITY_STEPS; i++)
         less += f->similarity[i];
-    figure_begin(page, "Similarity of near copies to the kept document");
+    html_figure_begin(page, "Similarity of near copies to the kept document");
     if (less)
         picture_bars(page, "Removed documents by their similarity to the kept one", bars, similarity_bars(f, bars));
     else
@@ -242,9 +149,9 @@ static void write_distance(const report *r, html *page) {
         snprintf(b->title, sizeof b->title, "%d to %d bits: %llu documents", from, from + width - 1,
                  (unsigned long long)b->count);
     }
-    figure_begin(page, "Distance of copies to the kept document");
+    html_figure_begin(page, "Distance of copies to the kept document");
     picture_bars(page, "Removed documents by the bits in which fingerprints differ", bars, count);
-    figure_end(page, "Documents by differing bits of their fingerprints; a bar begins at the number below it.");
+    html_figure_end(page, "Documents by differing bits of their fingerprints; a bar begins at the number below it.");
 }
 
 /* ---- sizes ---- */
@@ -296,9 +203,9 @@ static void write_sizes(const report *r, html *page) {
     for (size_t j = 0; j < count; from = last[j++] + 1)
         snprintf(bars[j].title, sizeof bars->title, "%llu to %llu documents: %llu groups", (unsigned long long)from,
                  (unsigned long long)last[j], (unsigned long long)bars[j].count);
-    figure_begin(page, "Size of groups");
+    html_figure_begin(page, "Size of groups");
     picture_bars(page, "Groups by how many documents they have, the kept one included", bars, count);
-    figure_end(page, "Groups by their number of documents, the kept one included.");
+    html_figure_end(page, "Groups by their number of documents, the kept one included.");
 }
 
 void report_write_histograms(const report *r, html *page) {
@@ -322,7 +229,7 @@ void report_write_histograms(const report *r, html *page) {
 
 static void write_method(const report *r, html *page) {
     const doppel_batch_options *o = r->options;
-    row_begin(page, "Method");
+    html_row_begin(page, "Method");
     switch (o->method) {
     case DOPPEL_METHOD_SIMHASH:
         html_format(page, "simhash: fingerprints that differ in at most %d bits", o->distance);
@@ -331,25 +238,15 @@ static void write_method(const report *r, html *page) {
     case DOPPEL_METHOD_MINHASH: html_format(page, "minhash: similarity of at least %g, verified", o->similarity); break;
     default: html_format(page, "auto: similarity of at least %g, verified", o->similarity); break;
     }
-    row_end(page);
+    html_row_end(page);
     if (!r->stats.bands)
         return;
-    row_begin(page, "Candidates");
+    html_row_begin(page, "Candidates");
     html_format(page, "documents that share one of %d bands of %d rows", r->stats.bands, r->stats.rows);
-    row_end(page);
-    row_begin(page, "Expected recall");
+    html_row_end(page);
+    html_row_begin(page, "Expected recall");
     html_format(page, "%.2f %% of the pairs exactly at the threshold, more above it", 100 * r->stats.recall);
-    row_end(page);
-}
-
-static void write_text_row(html *page, const char *name, const char *text) {
-    if (!text)
-        return;
-    row_begin(page, name);
-    html_put(page, "<code>");
-    html_string(page, text);
-    html_put(page, "</code>");
-    row_end(page);
+    html_row_end(page);
 }
 
 static void write_options(const report *r, html *page) {
@@ -357,27 +254,27 @@ static void write_options(const report *r, html *page) {
     static const char *const kinds[] = {"content", "address", "title"};
     unsigned by = o->by ? o->by : DOPPEL_BY_CONTENT;
     bool first = true;
-    write_text_row(page, "Recipe", o->recipe ? doppel_recipe_text(o->recipe) : "page");
-    row_begin(page, "Copies are recognised by");
+    html_row_text(page, "Recipe", o->recipe ? doppel_recipe_text(o->recipe) : "page");
+    html_row_begin(page, "Copies are recognised by");
     for (unsigned i = 0; i < 3; i++)
         if (by >> i & 1) {
             html_format(page, "%s%s", first ? "" : ", ", kinds[i]);
             first = false;
         }
-    row_end(page);
-    write_text_row(page, "Kept is", o->keep ? o->keep : "first");
-    write_text_row(page, "Only within one", o->within);
-    write_text_row(page, "Only across different", o->across);
+    html_row_end(page);
+    html_row_text(page, "Kept is", o->keep ? o->keep : "first");
+    html_row_text(page, "Only within one", o->within);
+    html_row_text(page, "Only across different", o->across);
     if (o->link_any) {
-        row_begin(page, "Chains");
+        html_row_begin(page, "Chains");
         html_put(page, "are one group (link any)");
-        row_end(page);
+        html_row_end(page);
     }
     if (o->boilerplate > 0) {
-        row_begin(page, "Boilerplate");
+        html_row_begin(page, "Boilerplate");
         html_number(page, r->stats.frequent);
         html_format(page, " shingles that more than %g %% of the groups have are ignored", 100 * o->boilerplate);
-        row_end(page);
+        html_row_end(page);
     }
 }
 
@@ -393,51 +290,32 @@ static void write_curve(const report *r, html *page) {
 
 /* ---- timings ---- */
 
-static void write_time(html *page, const char *name, double seconds, double most) {
-    row_begin(page, name);
-    html_format(page, seconds < 10 ? "%.3f s" : "%.1f s", seconds);
-    picture_share(page, most > 0 ? seconds / most : 0);
-    row_end(page);
-}
-
 static void write_timings(const report *r, html *page) {
-    const struct {
-        const char *name;
-        double seconds;
-    } part[] = {{"Reading the sketches of the run", r->seconds_open},
-                {"Finding candidates", r->stats.seconds_candidates},
-                {"Verifying and deciding", r->stats.seconds_decide},
-                {"Reading the inputs for this page", r->seconds_texts}};
-    enum { PARTS = sizeof part / sizeof *part };
-    double most = 0;
-    for (size_t i = 0; i < PARTS; i++)
-        most = part[i].seconds > most ? part[i].seconds : most;
-    table_begin(page, "Time, measured while this page was made");
-    for (size_t i = 0; i < PARTS; i++)
-        write_time(page, part[i].name, part[i].seconds, most);
-    table_end(page);
+    const timing part[] = {{"Reading the sketches of the run", r->seconds_open},
+                           {"Finding candidates", r->stats.seconds_candidates},
+                           {"Verifying and deciding", r->stats.seconds_decide},
+                           {"Reading the inputs for this page", r->seconds_texts}};
+    html_timings(page, part, sizeof part / sizeof *part);
 }
 
 static void write_work(const report *r, html *page) {
-    table_begin(page, "Work");
-    row_begin(page, "Candidate pairs");
+    html_table_begin(page, "Work");
+    html_row_begin(page, "Candidate pairs");
     html_number(page, r->stats.candidates);
-    row_end(page);
-    row_begin(page, "Of those, compared shingle by shingle");
+    html_row_end(page);
+    html_row_begin(page, "Of those, compared shingle by shingle");
     html_number(page, r->stats.verified);
-    row_end(page);
-    row_begin(page, "Temporary files");
-    html_bytes(page, r->stats.spilled_bytes);
-    row_end(page);
-    table_end(page);
+    html_row_end(page);
+    html_row_bytes(page, "Temporary files", r->stats.spilled_bytes);
+    html_table_end(page);
 }
 
 void report_write_plan(const report *r, html *page) {
     html_put(page, "<section><h2>The plan and its timings</h2><div class=\"two\">");
-    table_begin(page, "How copies were searched for");
+    html_table_begin(page, "How copies were searched for");
     write_method(r, page);
     write_options(r, page);
-    table_end(page);
+    html_table_end(page);
     if (r->stats.bands)
         write_curve(r, page);
     html_put(page, "</div><div class=\"two\">");

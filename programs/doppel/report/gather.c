@@ -173,9 +173,6 @@ doppel_status report_gather(report *r) {
 
 /* ---- texts ---- */
 
-/* More of a text is not compared: about 40,000 words of English. */
-#define MOST_TEXT ((size_t)256 << 10)
-
 /* A few lines on a phone. */
 enum { MOST_TITLE = 200, MOST_URL = 400 };
 
@@ -206,8 +203,7 @@ static doppel_status list_shown(text_reading *in) {
     return DOPPEL_OK;
 }
 
-/* A copy of the beginning of a text, which ends between characters. */
-static bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied) {
+bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied) {
     if (length > most)
         for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80;)
             length--;

@@ -39,12 +39,6 @@ static void write_words(html *page, const diff_text *t, size_t first, size_t end
         html_put(page, " ");
 }
 
-static void write_skip(html *page, size_t words, const char *one, const char *many) {
-    html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
-    html_count(page, words, one, many);
-    html_put(page, " \xE2\x80\xA6]</span> ");
-}
-
 /* A run of words, without its middle if it is long. */
 static void write_run(html *page, const diff_text *t, const diff_run *run, const char *tags[2]) {
     bool same = run->kind == DIFF_SAME;
@@ -55,7 +49,7 @@ static void write_run(html *page, const diff_text *t, const diff_run *run, const
         return;
     }
     write_words(page, t, run->first, run->first + shown, tags);
-    write_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
+    html_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
     write_words(page, t, end - shown, end, tags);
 }
 
@@ -72,7 +66,7 @@ static void write_changes(html *page, const diff_text *a, const diff_text *b, co
             write_run(page, run->kind == DIFF_NEW ? b : a, run, tags[run->kind]);
     }
     if (left)
-        write_skip(page, left, "more change", "more changes");
+        html_skip(page, left, "more change", "more changes");
     html_put(page, "</p>");
 }
 
@@ -120,7 +114,7 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
     size_t shown = text->words < BEGINNING + 10 ? text->words : BEGINNING;
     write_words(page, text, 0, shown, none);
     if (shown < text->words)
-        write_skip(page, text->words - shown, "more word", "more words");
+        html_skip(page, text->words - shown, "more word", "more words");
     html_put(page, "</p></div>");
 }
 

@@ -1,4 +1,4 @@
-/* html.c - markup and escaped text. */
+/* html.c - markup and escaped text, and the pieces that pages are made of. */
 #include "report/report.h"
 
 #include <stdarg.h>
@@ -126,4 +126,123 @@ void html_count(html *page, uint64_t number, const char *one, const char *many) 
     html_number(page, number);
     html_put(page, " ");
     html_put(page, number == 1 ? one : many);
+}
+
+/* ---- tables of two columns ---- */
+
+void html_table_begin(html *page, const char *caption) {
+    html_format(page, "<div class=\"card\"><table class=\"rows\"><caption>%s</caption><tbody>", caption);
+}
+
+void html_table_end(html *page) {
+    html_put(page, "</tbody></table></div>");
+}
+
+void html_row_begin(html *page, const char *name) {
+    html_put(page, "<tr><th scope=\"row\">");
+    html_put(page, name);
+    html_put(page, "</th><td>");
+}
+
+void html_row_end(html *page) {
+    html_put(page, "</td></tr>");
+}
+
+void html_row_text(html *page, const char *name, const char *text) {
+    if (!text)
+        return;
+    html_row_begin(page, name);
+    html_put(page, "<code>");
+    html_string(page, text);
+    html_put(page, "</code>");
+    html_row_end(page);
+}
+
+void html_row_count(html *page, const char *name, uint64_t count) {
+    if (!count)
+        return;
+    html_row_begin(page, name);
+    html_number(page, count);
+    html_row_end(page);
+}
+
+void html_row_bytes(html *page, const char *name, uint64_t bytes) {
+    html_row_begin(page, name);
+    html_bytes(page, bytes);
+    html_row_end(page);
+}
+
+void html_timings(html *page, const timing *part, size_t count) {
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = part[i].seconds > most ? part[i].seconds : most;
+    html_table_begin(page, "Time, measured while this page was made");
+    for (size_t i = 0; i < count; i++) {
+        html_row_begin(page, part[i].name);
+        html_format(page, part[i].seconds < 10 ? "%.3f s" : "%.1f s", part[i].seconds);
+        picture_share(page, most > 0 ? part[i].seconds / most : 0);
+        html_row_end(page);
+    }
+    html_table_end(page);
+}
+
+/* ---- inputs ---- */
+
+static void write_paths(html *page, const char *const *paths, size_t count) {
+    for (size_t i = 0; i < count && i < SHOWN_PATHS; i++) {
+        html_put(page, i ? "<br><bdi>" : "<bdi>");
+        html_string(page, strcmp(paths[i], "-") != 0 ? paths[i] : "standard input");
+        html_put(page, "</bdi>");
+    }
+    if (count > SHOWN_PATHS) {
+        html_put(page, "<br>and ");
+        html_number(page, count - SHOWN_PATHS);
+        html_put(page, " more");
+    }
+}
+
+void html_reading(html *page, const char *caption, const char *const *paths, size_t path_count,
+                  const doppel_input_counts *counts) {
+    html_table_begin(page, caption);
+    html_row_begin(page, "From");
+    write_paths(page, paths, path_count);
+    html_row_end(page);
+    html_row_begin(page, "Documents");
+    html_number(page, counts->documents);
+    if (counts->bytes) {
+        html_put(page, " in ");
+        html_bytes(page, counts->bytes);
+        html_put(page, " of input, uncompressed");
+    }
+    html_row_end(page);
+    html_row_count(page, "Bad records, left out", counts->bad);
+    html_row_count(page, "Records repaired", counts->repaired);
+    html_row_count(page, "Files not read completely", counts->unopened);
+    html_table_end(page);
+}
+
+/* ---- tiles, figures, texts ---- */
+
+void html_tile_begin(html *page, uint64_t number) {
+    html_put(page, "<div class=\"card tile\"><b>");
+    html_number(page, number);
+    html_put(page, "</b><span>");
+}
+
+void html_tile_end(html *page) {
+    html_put(page, "</span></div>");
+}
+
+void html_figure_begin(html *page, const char *title) {
+    html_format(page, "<figure class=\"card\"><h3>%s</h3>", title);
+}
+
+void html_figure_end(html *page, const char *caption) {
+    html_format(page, "<figcaption>%s</figcaption></figure>", caption);
+}
+
+void html_skip(html *page, uint64_t number, const char *one, const char *many) {
+    html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
+    html_count(page, number, one, many);
+    html_put(page, " \xE2\x80\xA6]</span> ");
 }

@@ -64,7 +64,7 @@ static const char report_style[] =
     "details.group>summary{padding-left:14px;padding-right:14px}svg text{font-size:11px}}"
     "@media print{body{background:#fff}details.group{break-inside:avoid}}";
 
-void report_write(report *r, html *page) {
+void html_page_begin(html *page, const char *style, const char *title) {
     html_put(page, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
                    "'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
@@ -72,7 +72,17 @@ void report_write(report *r, html *page) {
                    "<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">"
                    "<title>doppel report</title><style>");
     html_put(page, report_style);
-    html_put(page, "</style></head>\n<body><header><h1>Copies found by doppel</h1><p class=\"soft\">");
+    html_put(page, style);
+    html_format(page, "</style></head>\n<body><header><h1>%s</h1><p class=\"soft\">", title);
+}
+
+void html_page_end(html *page) {
+    html_format(page, "</main>\n<footer><p>doppel %s, CPU level %s, Unicode %s.</p></footer></body></html>\n",
+                doppel_version(), doppel_cpu_level(), doppel_unicode_version());
+}
+
+void report_write(report *r, html *page) {
+    html_page_begin(page, "", "Copies found by doppel");
     html_count(page, r->figures.documents, "document", "documents");
     html_put(page, r->figures.documents == 1 ? " was read; " : " were read; ");
     html_number(page, r->figures.removed);
@@ -90,6 +100,5 @@ void report_write(report *r, html *page) {
     report_write_inputs(r, page);
     html_put(page, "\n");
     report_write_plan(r, page);
-    html_format(page, "</main>\n<footer><p>doppel %s, CPU level %s, Unicode %s.</p></footer></body></html>\n",
-                doppel_version(), doppel_cpu_level(), doppel_unicode_version());
+    html_page_end(page);
 }

@@ -37,8 +37,8 @@ static void write_bar(html *page, const bar *b, double left, double width, uint6
     html_put(page, "</title>");
     html_format(page, "<rect class=\"hit\" x=\"%.3f%%\" y=\"0\" width=\"%.3f%%\" height=\"%d\"/>", left, width,
                 ABOVE + TALL);
-    html_format(page, "<rect class=\"bar\" x=\"%.3f%%\" y=\"%.1f\" width=\"%.3f%%\" height=\"%.1f\" rx=\"2\"/>",
-                left + width * 0.12, ABOVE + TALL - height, width * 0.76, height);
+    html_format(page, "<rect class=\"%s\" x=\"%.3f%%\" y=\"%.1f\" width=\"%.3f%%\" height=\"%.1f\" rx=\"2\"/>",
+                b->apart ? "part0" : "bar", left + width * 0.12, ABOVE + TALL - height, width * 0.76, height);
     html_format(page, "<text class=\"count\" x=\"%.3f%%\" y=\"%.1f\">%s</text>", left + width / 2,
                 ABOVE + TALL - height - 5, b->count ? count : "");
     html_format(page, "<text x=\"%.3f%%\" y=\"%d\">", left + width / 2, ABOVE + TALL + 16);
@@ -80,6 +80,21 @@ void picture_parts(html *page, const char *name, const uint64_t *part, size_t co
         left += width;
     }
     html_put(page, "</svg>");
+}
+
+void picture_legend(html *page, const char *const names[][2], const uint64_t *part, size_t count, uint64_t whole) {
+    html_put(page, "<ul class=\"legend\">");
+    for (size_t i = 0; i < count; i++) {
+        if (!part[i])
+            continue;
+        html_format(page,
+                    "<li><svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect class=\"part%zu\" width=\"12\" "
+                    "height=\"12\" rx=\"3\"/></svg><span>",
+                    i);
+        html_count(page, part[i], names[i][0], names[i][1]);
+        html_format(page, " (%.1f %%)</span></li>", percent_of(part[i], whole));
+    }
+    html_put(page, "</ul>");
 }
 
 void picture_share(html *page, double share) {

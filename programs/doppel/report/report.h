@@ -1,5 +1,5 @@
 /* report.h - the parts of doppel report, in the order of the work: gather.c (figures, which groups to show, their texts
- * and hosts), page.c and the sections (the page). */
+ * and hosts), page.c and the sections (the page). A report of a trim (trim.h) is made of the same pieces. */
 #ifndef REPORT_H
 #define REPORT_H
 
@@ -30,7 +30,53 @@ void html_bytes(html *page, uint64_t bytes);
 /* A number and its noun: 1 group, 2,000 groups. */
 void html_count(html *page, uint64_t number, const char *one, const char *many);
 
+/* The page (page.c): everything up to the line below its title, which is markup, with rules added to its style; and
+ * from the end of its sections on. */
+void html_page_begin(html *page, const char *style, const char *title);
+void html_page_end(html *page);
+
+static inline double percent_of(uint64_t part, uint64_t whole) {
+    return whole ? 100 * (double)part / (double)whole : 0;
+}
+
+/* A table of two columns, and a row of it: its head, (the cell's content,) its end. Captions and heads are markup. */
+void html_table_begin(html *page, const char *caption);
+void html_table_end(html *page);
+void html_row_begin(html *page, const char *name);
+void html_row_end(html *page);
+/* Whole rows; none for a text that is NULL and a count of 0. */
+void html_row_text(html *page, const char *name, const char *text);
+void html_row_count(html *page, const char *name, uint64_t count);
+void html_row_bytes(html *page, const char *name, uint64_t bytes);
+
+/* A table of what took how long. */
+typedef struct timing {
+    const char *name;
+    double seconds;
+} timing;
+void html_timings(html *page, const timing *part, size_t count);
+
+/* A table of what was read: the first paths, of which there may be more, and counts. */
+enum { SHOWN_PATHS = 12 };
+void html_reading(html *page, const char *caption, const char *const *paths, size_t path_count,
+                  const doppel_input_counts *counts);
+
+/* A tile with a number, (what it counts,) its end; a figure, (its picture,) its caption. */
+void html_tile_begin(html *page, uint64_t number);
+void html_tile_end(html *page);
+void html_figure_begin(html *page, const char *title);
+void html_figure_end(html *page, const char *caption);
+
+/* What is left out of a text: [... 41 words ...]. */
+void html_skip(html *page, uint64_t number, const char *one, const char *many);
+
 /* ---- what is shown of a document ---- */
+
+/* More of a text is not looked at: about 40,000 words of English. */
+#define MOST_TEXT ((size_t)256 << 10)
+
+/* A copy of the beginning of a text, at most `most` bytes, which ends between characters. False: no memory. */
+bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied);
 
 typedef struct shown_document {
     doppel_near near; /* near.b is the document */
@@ -137,6 +183,7 @@ typedef struct bar {
     char label[48]; /* below it */
     char title[80]; /* the tooltip */
     uint64_t count;
+    bool apart; /* it is of another kind than the others */
 } bar;
 
 /* A row of bars, each with its count above. `name` says what the picture shows. */
@@ -147,6 +194,9 @@ void picture_curve(html *page, int bands, int rows, double threshold);
 
 /* One bar cut into parts, each with a class of the style sheet, in order: part0, part1, ... */
 void picture_parts(html *page, const char *name, const uint64_t *part, size_t count);
+
+/* What they are, each with its name (for one, for several), its count and its share of the whole. */
+void picture_legend(html *page, const char *const names[][2], const uint64_t *part, size_t count, uint64_t whole);
 
 /* A bar of so great a share of its place. */
 void picture_share(html *page, double share);

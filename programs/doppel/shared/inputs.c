@@ -40,6 +40,7 @@ static struct {
     uint64_t bad, repaired;  /* records of this file */
     uint64_t repaired_files; /* plain ones */
     bool operand_left_out;   /* a file that the command line names was not used */
+    bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run did not come to its end */
 } naming;
 
@@ -85,6 +86,7 @@ static void on_bad_file(const doppel_error *what, const cli_args *args) {
 
 /* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and reported at the end. */
 static void on_bad(const doppel_error *what, void *user) {
+    naming.left_out = naming.left_out || what->code != DOPPEL_OK;
     if (!what->line || strcmp(naming.file, what->file) != 0) {
         end_file();
         memcpy(naming.file, what->file, sizeof naming.file);
@@ -185,12 +187,19 @@ bool is_store_url(const char *text) {
     return doppel_engine_get_needs(text, &needs, NULL) == DOPPEL_OK && needs.connects;
 }
 
-bool against_is_readable(const char *against) {
-    if (!against || !is_store_url(against))
-        return true;
-    message("--against takes files, folders and index folders; make a folder of a shared store: doppel export --store "
-            "URL | doppel import --index DIR -");
-    return false;
+int against_paths(const cli_args *args, const char ***paths, size_t *count) {
+    *paths = args_all(args, "against", count);
+    if (!*paths) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    for (size_t i = 0; i < *count; i++)
+        if (is_store_url((*paths)[i])) {
+            message("--against takes files, folders and index folders; make a folder of a shared store: doppel export "
+                    "--store URL | doppel import --index DIR -");
+            return EXIT_USAGE;
+        }
+    return EXIT_DONE;
 }
 
 /* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
@@ -212,9 +221,9 @@ static void tell_counts(const doppel_input_counts *counts) {
         message("%s", text);
 }
 
-/* The exit code of a run. What `strict` stopped at has been named already, and counted. */
+/* The exit code of a run. What `strict` stopped at has been reported already. */
 static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
-    bool named = status == DOPPEL_ERROR_INPUT && strict && (counts->bad || counts->unopened);
+    bool named = status == DOPPEL_ERROR_INPUT && strict && naming.left_out;
     if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
@@ -239,6 +248,11 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
 
 bool reading_failed(void) {
     return naming.failed;
+}
+
+doppel_input_counts add_counts(const doppel_input_counts *a, const doppel_input_counts *b) {
+    return (doppel_input_counts){a->documents + b->documents, a->bytes + b->bytes, a->bad + b->bad,
+                                 a->repaired + b->repaired, a->unopened + b->unopened};
 }
 
 int run_paths(const char *const *paths, size_t count, const doppel_input_options *options, const doppel_work *work,

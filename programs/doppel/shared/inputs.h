@@ -23,6 +23,9 @@ int run_paths(const char *const *paths, size_t count, const doppel_input_options
 int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
                   const doppel_input_counts *counts);
 
+/* What was read on both sides, for the messages. */
+doppel_input_counts add_counts(const doppel_input_counts *a, const doppel_input_counts *b);
+
 /* Whether the last run did not come to its end, or its inputs were refused: then nothing is to be written. */
 bool reading_failed(void);
 
@@ -60,7 +63,8 @@ void text_counts(text_buffer *out, const doppel_input_counts *counts);
 /* Whether this is the URL of a store rather than the path of anything. */
 bool is_store_url(const char *text);
 
-/* Whether --against can be read: a store cannot; says so. */
-bool against_is_readable(const char *against);
+/* The values of --against, an array to be freed in any case. Returns an exit code, with a message unless it is
+ * EXIT_DONE: a store cannot be read. */
+int against_paths(const cli_args *args, const char ***paths, size_t *count);
 
 #endif

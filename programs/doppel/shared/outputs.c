@@ -151,6 +151,12 @@ doppel_status writer_add(writer *w, const void *bytes, size_t length) {
     return status;
 }
 
+doppel_status writer_add_text(writer *w, text_buffer *text) {
+    doppel_status status = text->failed ? DOPPEL_ERROR_MEMORY : writer_add(w, text->data, text->length);
+    text->length = 0;
+    return status;
+}
+
 char *writer_line(writer *w) {
     if (ROOM - w->used < WRITER_LINE && writer_flush(w) != DOPPEL_OK)
         return NULL;
@@ -214,7 +220,7 @@ int writer_close(writer *w, int code) {
 /* ---- which outputs are refused ---- */
 
 /* The options whose values are written. */
-static const char *const written[] = {"output", "removed", "save-sketches"};
+static const char *const written[] = {"output", "removed", "save-sketches", "spans", "dropped"};
 enum { WRITTEN = sizeof written / sizeof *written };
 
 static bool same_file(const char *a, const char *b) {
@@ -320,6 +326,25 @@ bool check_jsonl_name(const char *path) {
     const char *ending = memrchr(path, '.', length);
     message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path, (int)(ending - path), path,
             packed);
+    return false;
+}
+
+bool writes_tables(const cli_args *args) {
+    const char *out = args_text(args, "output");
+    return args_text(args, "output-dir") || (out && is_table_name(out));
+}
+
+bool check_documents_output(const cli_args *args) {
+    const char *out = args_text(args, "output"), *folder = args_text(args, "output-dir");
+    bool dry = args_flag(args, "dry-run");
+    if (!out && !folder && !dry)
+        message("%s needs an output: -o OUT (- for stdout), or --dry-run", args->command->name);
+    else if (out && folder)
+        message("--output and --output-dir: give one of them");
+    else if (folder && !get_tables())
+        message("--output-dir writes Parquet: " WHERE_PARQUET_IS);
+    else
+        return dry || writes_tables(args) || check_jsonl_name(out);
     return false;
 }
 

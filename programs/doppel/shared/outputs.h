@@ -23,6 +23,12 @@
             "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 
+#define OUTPUT_DIR_OPTION                                                                                            \
+    {                                                                                                                \
+        "output-dir", 0, OPTION_FILE, "DIR",                                                                         \
+            "in place of --output, for Parquet: write one file for each input, under its own name below this folder" \
+    }
+
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
 doppel_status write_stdout(void *user, doppel_slice bytes);
 
@@ -61,6 +67,9 @@ int writer_open(writer *w, const char *path, int threads);
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length);
 
+/* The same for a text, which is empty then; DOPPEL_ERROR_MEMORY when it has failed. */
+doppel_status writer_add_text(writer *w, text_buffer *text);
+
 /* Writes what waits. */
 doppel_status writer_flush(writer *w);
 
@@ -85,8 +94,8 @@ int writer_close(writer *w, int code);
 
 /* ---- which outputs are refused ---- */
 
-/* Prints a message and returns false when --output, --removed or --save-sketches is an input, is in a folder that is
- * one, or when two of them are the same. */
+/* Prints a message and returns false when --output, or another option that writes a file, is an input, is in a folder
+ * that is one, or when two of them are the same. */
 bool check_outputs(const cli_args *args);
 
 /* The same for one path, the value of an option, and one input; both may be NULL. */
@@ -100,8 +109,14 @@ bool check_jsonl_name(const char *path);
 /* Whether it is a name of a table, and tables can be written. */
 bool is_table_name(const char *path);
 
-/* Opens --output, --removed and --save-sketches and leaves them as they were, so that one that cannot be written is
- * known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */
+/* Of a command that writes documents: whether they go to tables (--output-dir, or the name that --output has). */
+bool writes_tables(const cli_args *args);
+/* Prints a message and returns false when such a command has no output and no --dry-run, has two, or one with a name of
+ * another format. */
+bool check_documents_output(const cli_args *args);
+
+/* Opens --output and the other files that are written, and leaves them as they were, so that one that cannot be written
+ * is known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */
 int try_outputs(const cli_args *args);
 
 /* Whether inputs could not be opened, and no others gave a document: then the output stays as it was. With a message if

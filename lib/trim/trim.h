@@ -1,0 +1,314 @@
+/* trim.h - what documents repeat of each other, and the documents without it: trim.c (options, readings, stages) ->
+ * units.c (text to units and their hashes) -> windows.c (which windows may repeat? their hashes, sorted) -> repeats.c
+ * (which of them are cut, and of what they are copies: spans) -> write.c (documents out). work.c keeps what was found.
+ *
+ * A document is known by its number in the order of reading, those of `against` first. Its place in the order of keeping
+ * is its rank. Units of a text are known by their number; a place is a document (or its rank) and a unit. docs/FORMAT.md
+ * section 15 defines what is cut. */
+#ifndef DP_TRIM_H
+#define DP_TRIM_H
+
+#include "batch/batch.h"
+
+/* ---- settings: trim.c ---- */
+
+typedef struct dp_trim_settings {
+    doppel_trim_options options; /* defaults filled in */
+    doppel_input_options input, against_input;
+    const doppel_recipe *recipe;
+    size_t threads;
+    uint64_t memory;
+    size_t n;    /* units of a window */
+    size_t gram; /* of passages: the words of a gram, and the grams in a row of which one is chosen */
+    size_t window;
+    dp_keep_policy keep;
+    dp_fields fields;
+    dp_scope_rule scope;
+    bool by_document; /* the scope is the document itself */
+    bool passages;
+    uint64_t seed; /* of hashes, random: nobody can choose texts that collide */
+} dp_trim_settings;
+
+/* Whether repeats count only within one scope, or only across. */
+static inline bool dp_trim_within(const dp_trim_settings *s) {
+    return s->options.within != NULL;
+}
+
+/* ---- text to units: units.c ---- */
+
+/* A line, sentence or paragraph of a text. */
+typedef struct dp_trim_unit {
+    uint64_t start; /* byte of the text */
+    uint64_t words;
+} dp_trim_unit;
+
+/* A hash of 128 bits. */
+void dp_trim_hash(const dp_trim_settings *settings, const void *bytes, size_t length, uint64_t hash[2]);
+
+/* What one thread reads texts with, and what the last one has. */
+typedef struct dp_trim_text {
+    const dp_trim_settings *settings;
+    doppel_page_reader *pages;
+    dp_words *words;
+    uint64_t count;      /* units */
+    uint64_t word_count; /* words of all of them */
+    /* Lines, sentences, paragraphs, and the hashes of their words: */
+    dp_trim_unit *unit;
+    uint64_t (*hash)[2];
+    size_t unit_count, unit_room, unit_hash_room;
+    /* Passages: the normalised text, where each word starts in it (count + 1), and the hashes of the words. */
+    dp_buffer text;
+    uint32_t *starts;
+    uint64_t *hashes;
+    size_t start_room, hash_room;
+    /* By dp_trim_text_bounds: where each unit starts in the text as it was given, and at the end its length. */
+    uint64_t *bounds;
+    size_t bound_room;
+} dp_trim_text;
+
+/* Free it in any case. */
+doppel_status dp_trim_text_init(dp_trim_text *text, const dp_trim_settings *settings);
+void dp_trim_text_free(dp_trim_text *text);
+/* The text of a document; *is_page: it was made of a page. */
+doppel_status dp_trim_text_of(dp_trim_text *text, const doppel_document *document, doppel_page *page, bool *is_page);
+/* Reads a text: its units with their hashes or, for passages, its words. */
+doppel_status dp_trim_text_read(dp_trim_text *text, doppel_slice bytes, bool is_page);
+/* The bounds of all units. Reads lines, sentences and paragraphs as well. */
+doppel_status dp_trim_text_bounds(dp_trim_text *text, doppel_slice bytes, bool is_page);
+/* The words of the units from `from` to before `to`. */
+uint64_t dp_trim_text_words(const dp_trim_text *text, uint64_t from, uint64_t to);
+
+/* ---- numbers sorted in parts: parts.c ----
+ *
+ * Records of 64-bit numbers, divided into parts by their first number, so that threads can add to and go through
+ * different parts at the same time. Each part is a dp_sorter, and goes to files beyond its memory. */
+
+enum { DP_TRIM_PARTS = 64 };
+
+typedef struct dp_trim_part {
+    pthread_mutex_t lock;
+    dp_sorter sorter;
+} dp_trim_part;
+
+/* The bytes of temporary files, now and at most. */
+typedef struct dp_trim_disk {
+    atomic_ullong now, most;
+} dp_trim_disk;
+
+typedef struct dp_trim_parts {
+    dp_trim_part part[DP_TRIM_PARTS];
+    dp_trim_disk *disk;
+    size_t words;
+    double scale; /* parts by the size of the first number */
+    bool open;
+} dp_trim_parts;
+
+/* `bytes` of memory for the parts together; first numbers are below `limit`. */
+void dp_trim_parts_open(dp_trim_parts *parts, doppel_trim *trim, size_t words, double limit, uint64_t bytes);
+void dp_trim_parts_close(dp_trim_parts *parts);
+
+/* What one thread is about to add: a few records for each part. */
+typedef struct dp_trim_adder {
+    dp_trim_parts *parts;
+    uint64_t *records;
+    uint32_t count[DP_TRIM_PARTS];
+    doppel_error *error; /* of what fails; may be NULL */
+} dp_trim_adder;
+
+/* False: no memory. */
+bool dp_trim_adder_init(dp_trim_adder *adder, dp_trim_parts *parts);
+doppel_status dp_trim_adder_add(dp_trim_adder *adder, const uint64_t *record);
+/* Adds what is left. */
+doppel_status dp_trim_adder_flush(dp_trim_adder *adder);
+void dp_trim_adder_free(dp_trim_adder *adder);
+
+/* Sorts each part and goes through it, on all threads; then closes them. The error is that of the trim. */
+typedef doppel_status (*dp_trim_part_work)(void *user, dp_sorter *sorter, doppel_error *error);
+doppel_status dp_trim_parts_run(doppel_trim *trim, dp_trim_parts *parts, const char *stage, dp_trim_part_work work,
+                                void *user);
+
+/* ---- documents and stages: trim.c ---- */
+
+/* Columns, by document. */
+typedef struct dp_trim_documents {
+    uint64_t count, against;
+    uint64_t *scope;   /* NULL: not used */
+    double *ranks;     /* keep.count of them a document, until `rank` is made; NULL: the order of reading */
+    uint32_t *rank;    /* in the order of keeping; NULL: the order of reading */
+    uint32_t *by_rank; /* and back */
+    uint32_t *words;   /* at most UINT32_MAX */
+    uint64_t *cuts_at; /* where its spans stand in the file of spans, + 1; 0: it has none */
+    size_t scope_room, rank_room;
+} dp_trim_documents;
+
+typedef struct dp_trim_reading {
+    char **paths;
+    size_t count;
+    const doppel_input_options *input;
+    doppel_input_counts counts;
+    dp_input_units units;
+    uint64_t first; /* the number of its first document */
+} dp_trim_reading;
+
+/* A text of `against` that has fewer words than a window. */
+typedef struct dp_short_text {
+    uint64_t hash[2]; /* of its words */
+    uint32_t document, words;
+} dp_short_text;
+
+/* Those texts, by their words. */
+typedef struct dp_short_texts {
+    dp_short_text *text;
+    size_t count, room;
+    dp_hashmap numbers; /* + 1, by hash */
+    bool *first;        /* by some bits of the hash of a word, whether one of them begins with it */
+    bool *has_length;   /* by number of words, whether one of them has so many; `lengths` of them */
+    size_t lengths, length_room;
+} dp_short_texts;
+
+/* Samples that may repeat: a set that may hold others as well (a Bloom filter of words of 64 bits). */
+typedef struct dp_sample_filter {
+    _Atomic uint64_t *word;
+    uint64_t mask; /* words - 1 */
+} dp_sample_filter;
+
+/* A value and how often it occurs, with the place where it stands first. */
+typedef struct dp_trim_top {
+    uint64_t count, place;
+} dp_trim_top;
+
+enum { DP_TRIM_TOPS = 4096 };
+typedef struct dp_trim_tops {
+    dp_trim_top top[DP_TRIM_TOPS]; /* a heap, that with the least count (then the last place) on top */
+    size_t count;
+} dp_trim_tops;
+
+/* What was looked up of the documents that spans repeat: write.c */
+typedef struct dp_trim_originals {
+    bool made;
+    dp_append_file file; /* of each document: the length of its id, the number of its units, pairs of unit and start,
+                            then its id */
+    uint64_t *at;        /* by document, + 1 */
+} dp_trim_originals;
+
+struct doppel_trim {
+    dp_trim_settings settings;
+    doppel_recipe *own_recipe; /* of a trim that was opened */
+    dp_buffer own_text;        /* and the texts that its options borrow from */
+    dp_trim_reading reading[2]; /* those of `against`, and the others */
+    dp_stdin_copy stdin_copy;
+    dp_trim_documents documents;
+    dp_short_texts shorts;
+    dp_sample_filter filter;
+    uint64_t samples, sampled_windows; /* chosen grams, and the windows that chose them */
+    uint64_t repeated_samples;         /* chosen grams that stand in several places */
+    dp_trim_parts marks; /* two numbers: document << 32 | unit that begins a window that is cut, the same of its original */
+    dp_append_file spans;
+    dp_trim_tops tops;
+    doppel_repeat *repeats; /* of those, what is given; NULL: they were not looked up */
+    size_t repeat_count;
+    dp_trim_originals originals;
+    doppel_trim_stats stats;
+    dp_trim_disk disk;
+    pthread_mutex_t lock; /* of stats, tops, shorts, spans and failure while threads work */
+    doppel_error failure; /* the first of the threads */
+};
+
+static inline void dp_trim_progress(const doppel_trim *trim, const char *stage, uint64_t done, uint64_t total) {
+    const doppel_trim_options *o = &trim->settings.options;
+    if (o->progress)
+        o->progress(stage, done, total, o->user);
+}
+
+/* The first number of a mark is below this. */
+static inline double dp_trim_marks_limit(const doppel_trim *trim) {
+    return (double)(trim->documents.count + 1) * 0x1p32;
+}
+
+/* The scope of a document; only with within or across. */
+static inline uint64_t dp_trim_scope(const doppel_trim *trim, uint32_t document) {
+    return trim->settings.by_document ? document : trim->documents.scope[document];
+}
+
+/* Keeps the first failure of the threads, if `status` is one; its error may be empty. */
+void dp_trim_fail(doppel_trim *trim, doppel_status status, const doppel_error *error);
+bool dp_trim_failed(doppel_trim *trim);
+
+/* The error of a text that dp_trim_text_of refuses. */
+void dp_trim_too_long(const doppel_document *document, doppel_error *error);
+
+/* Does what doppel_trim_find does. */
+doppel_status dp_trim_start(doppel_trim *trim, const char *const *paths, size_t path_count,
+                            const doppel_trim_options *options, doppel_error *error);
+
+/* Reads a reading again: documents come with their numbers in it. */
+doppel_status dp_trim_read_again(doppel_trim *trim, const dp_trim_reading *reading, const dp_input_numbered *numbered,
+                                 const doppel_work *work, doppel_error *error);
+
+/* ---- windows: windows.c ---- */
+
+/* For passages, while documents are read first: what one thread samples with. */
+typedef struct dp_sampler {
+    dp_trim_text *text;
+    dp_trim_adder adder;
+    uint64_t *grams;
+    dp_winnowed *chosen;
+    size_t gram_room, chosen_room;
+    uint64_t samples, windows;
+} dp_sampler;
+
+bool dp_sampler_init(dp_sampler *sampler, dp_trim_text *text, dp_trim_parts *samples);
+void dp_sampler_free(dp_sampler *sampler);
+/* Adds the samples of the text that was read last. */
+doppel_status dp_sampler_add(dp_sampler *sampler);
+
+/* Fills the filter: with the samples that stand in several places or, with `against`, with all. */
+doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_error *error);
+
+void dp_short_texts_free(dp_short_texts *shorts);
+
+/* Reads all documents again, finds the windows that may repeat, and which of them are cut: fills trim->marks. */
+doppel_status dp_windows_find(doppel_trim *trim, doppel_error *error);
+
+/* ---- what is cut: repeats.c ---- */
+
+/* Goes through sorted windows (hash, hash, rank << 32 | unit) and adds to `marks` those that are cut. */
+doppel_status dp_repeats_mark(doppel_trim *trim, dp_trim_parts *windows, dp_trim_parts *marks);
+/* Moves marks to those of the trim, of neighbours in one copy only as many as are needed. */
+doppel_status dp_repeats_thin(doppel_trim *trim, dp_trim_parts *marks);
+/* Makes spans of the marks. */
+doppel_status dp_repeats_join(doppel_trim *trim);
+
+/* A span in units, as the file of spans has it. The spans of a document are preceded by their number, a uint64_t. */
+typedef struct dp_trim_span {
+    uint32_t first, end; /* units */
+    uint32_t document, unit; /* where the original is */
+} dp_trim_span;
+
+typedef struct dp_span_list {
+    dp_trim_span *span;
+    size_t count, room;
+} dp_span_list;
+
+/* ---- the most repeated windows: tops.c ---- */
+
+void dp_tops_push(dp_trim_tops *tops, dp_trim_top top);
+/* Frees what was given. */
+void dp_tops_free(doppel_trim *trim);
+
+/* ---- originals and documents out: write.c ---- */
+
+/* Looks up the ids of the documents that spans repeat, and where; once. */
+doppel_status dp_trim_originals_make(doppel_trim *trim, doppel_error *error);
+void dp_trim_originals_free(dp_trim_originals *originals);
+
+/* ---- what is kept of a run: work.c ---- */
+
+/* Opens the file of spans, in the work folder if there is one. *found: the folder has a run that has found all. */
+doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *error);
+/* Takes what that run has found, once the documents have been counted. */
+doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error);
+/* Keeps what was found, if there is a work folder. */
+doppel_status dp_trim_work_save(doppel_trim *trim, doppel_error *error);
+
+#endif
