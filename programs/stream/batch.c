@@ -20,12 +20,15 @@ batch *stream_batch_create(size_t room) {
     return NULL;
 }
 
+void record_free(record *r) {
+    doppel_document_free(r->document);
+    rd_kafka_message_destroy(r->message);
+    free(r->why);
+}
+
 void stream_batch_clear(batch *b) {
-    for (size_t i = 0; i < b->count; i++) {
-        doppel_document_free(b->records[i].document);
-        rd_kafka_message_destroy(b->records[i].message);
-        free(b->records[i].why);
-    }
+    for (size_t i = 0; i < b->count; i++)
+        record_free(&b->records[i]);
     b->count = b->bytes = b->without = 0;
     b->ends = false;
 }

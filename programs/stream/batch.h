@@ -60,6 +60,9 @@ void reading_open(reading *r, const doppel_input_options *input, size_t max_reco
 /* Adds a message, which the batch owns from now on. There must be room. */
 void stream_batch_add(batch *b, rd_kafka_message_t *message, const reading *how);
 
+/* Frees its message and what was read from it. */
+void record_free(record *r);
+
 /* Marks a record as bad, with the reason. */
 void record_is_bad(record *r, const char *why);
 

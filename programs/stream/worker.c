@@ -7,16 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- pages that were indexed and never written ----
- *
- * What a worker has added to the index, and has not committed when it dies, is read again, and the index recognises it
- * by its origin. But the record may be gone by then: compaction replaced it by a later one with the same key, or it was
- * older than the retention of the topic. Its document then belongs to a record that will never be written, and the page
- * would be a duplicate of itself when it comes again. Such a document is recognised by its origin: an offset of the
- * same partition that is neither committed nor among the records read. It is removed, and the page is checked again.
- *
- * There is work to do only where offsets are missing among the records of a part, and, as a worker is never ahead of
- * Kafka by more than a transaction, only for the first MOST_BATCH records of a partition after it was assigned. */
+/* ---- how far partitions are committed ---- */
 
 reached *find_reached(stream *s, const rd_kafka_message_t *m) {
     const char *topic = rd_kafka_topic_name(m->rkt);
@@ -63,10 +54,51 @@ static reached *learn_reached(stream *s, const rd_kafka_message_t *m) {
     if (code)
         return NULL;
     found = &s->reached[s->reached_count++];
-    *found = (reached){.partition = m->partition, .floor = floor};
+    *found = (reached){.partition = m->partition, .floor = floor, .next = floor};
     snprintf(found->topic, sizeof found->topic, "%s", rd_kafka_topic_name(m->rkt));
     return found;
 }
+
+/* ---- records that come again ----
+ *
+ * An assignment begins at the committed offsets. But where a partition is revoked and soon assigned again, librdkafka
+ * before 2.4 may first deliver records from where the assignment before began (its issue 4636). What is committed was
+ * written, perhaps by another worker, and must not be written again. */
+
+outcome drop_repeated(stream *s, batch *b) {
+    size_t kept = 0, count = b->count;
+    for (size_t i = 0; i < count; i++)
+        if (!learn_reached(s, b->records[i].message))
+            return OUTCOME_AGAIN;
+    for (size_t i = 0; i < count; i++) {
+        record *r = &b->records[i];
+        reached *at = find_reached(s, r->message);
+        if (r->message->offset < at->next) {
+            b->without -= r->without;
+            record_free(r);
+            continue;
+        }
+        at->next = r->message->offset + 1;
+        if (kept != i)
+            b->records[kept] = *r;
+        kept++;
+    }
+    b->count = kept;
+    if (kept < count)
+        message("%zu records came again after they were committed, and are dropped", count - kept);
+    return OUTCOME_DONE;
+}
+
+/* ---- pages that were indexed and never written ----
+ *
+ * What a worker has added to the index, and has not committed when it dies, is read again, and the index recognises it
+ * by its origin. But the record may be gone by then: compaction replaced it by a later one with the same key, or it was
+ * older than the retention of the topic. Its document then belongs to a record that will never be written, and the page
+ * would be a duplicate of itself when it comes again. Such a document is recognised by its origin: an offset of the
+ * same partition that is neither committed nor among the records read. It is removed, and the page is checked again.
+ *
+ * There is work to do only where offsets are missing among the records of a part, and, as a worker is never ahead of
+ * Kafka by more than a transaction, only for the first MOST_BATCH records of a partition after it was assigned. */
 
 /* Whether a record is in a part. */
 static bool has_offset(const batch *b, const part *p, const rd_kafka_message_t *m, int64_t offset) {
@@ -219,7 +251,9 @@ static outcome judge(stream *s, const batch *b) {
 
 static outcome run_batch(stream *s, batch *b) {
     part p = {0};
-    outcome o = judge(s, b);
+    outcome o = drop_repeated(s, b);
+    if (o == OUTCOME_DONE)
+        o = judge(s, b);
     if (o != OUTCOME_DONE)
         return o;
     make_items(b);

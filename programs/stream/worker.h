@@ -35,6 +35,7 @@ typedef struct reached {
     char topic[256];
     int32_t partition;
     int64_t floor; /* the first offset that is not committed */
+    int64_t next;  /* the offset after the last record that was taken */
     size_t read;   /* records that were committed since the partition was assigned */
     size_t here;   /* records of the current part */
 } reached;
@@ -105,6 +106,8 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
 
 /* ---- worker.c ---- */
 reached *find_reached(stream *s, const rd_kafka_message_t *m); /* NULL: not known yet */
+/* Drops the records of a batch that were committed, or taken, before. */
+outcome drop_repeated(stream *s, batch *b);
 bool worker_start(stream *s);
 void worker_stop(stream *s);
 void wait_until_idle(stream *s);

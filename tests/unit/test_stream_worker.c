@@ -227,6 +227,50 @@ static void test_brokers_that_fail(void **state) {
     free_topic(&dead);
 }
 
+/* Moves a record of a topic to a batch. */
+static void take_record(topic *t, size_t i, batch *b) {
+    const reading how = {.input.size = sizeof how.input, .max_record = 1000};
+    stream_batch_add(b, t->records[i], &how);
+    t->records[i] = NULL;
+}
+
+static void free_rest(topic *t) {
+    for (size_t i = 0; i < t->count; i++)
+        if (t->records[i])
+            rd_kafka_message_destroy(t->records[i]);
+    t->count = 0;
+    free_topic(t);
+}
+
+/* As librdkafka may deliver them after a partition was assigned again: first those of the assignment before. */
+static void test_records_that_were_committed_are_dropped(void **state) {
+    cluster *c = *state;
+    enum { COMMITTED = 3, SENT = 6 };
+    for (size_t i = 0; i < SENT; i++)
+        send_page(c, NULL, NULL, text_a);
+    rd_kafka_flush(c->client, 10000);
+    reached at = {.topic = "in", .floor = COMMITTED, .next = COMMITTED};
+    stream s = {.reached = &at, .reached_count = 1};
+    batch *first = stream_batch_create(SENT), *second = stream_batch_create(SENT);
+    topic old = read_topic(c, "in"), new = read_topic(c, "in");
+    for (size_t i = 1; i < SENT - 1; i++)
+        take_record(&old, i, first);
+    for (size_t i = COMMITTED; i < SENT; i++)
+        take_record(&new, i, second);
+    assert_int_equal(drop_repeated(&s, first), OUTCOME_DONE);
+    assert_int_equal(first->count, 2);
+    assert_int_equal(first->records[0].message->offset, COMMITTED);
+    assert_int_equal(first->records[1].message->offset, COMMITTED + 1);
+    assert_string_equal(first->records[1].origin, "in/0/4");
+    assert_int_equal(drop_repeated(&s, second), OUTCOME_DONE);
+    assert_int_equal(second->count, 1);
+    assert_int_equal(second->records[0].message->offset, SENT - 1);
+    stream_batch_free(first);
+    stream_batch_free(second);
+    free_rest(&old);
+    free_rest(&new);
+}
+
 static void test_strict_ends_at_what_is_no_page(void **state) {
     cluster *c = *state;
     char more[] = "--strict";
@@ -262,6 +306,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_each_record_goes_where_it_belongs),
         TEST(test_brokers_that_fail),
+        TEST(test_records_that_were_committed_are_dropped),
         TEST(test_strict_ends_at_what_is_no_page),
         TEST(test_options_that_make_no_sense),
     };
