@@ -160,15 +160,36 @@ static const uint8_t *read_ascii(dp_normaliser *n, const uint8_t *p, const uint8
 
 /* ASCII with its ranges, up to `full` bytes; but for the last before other text, which a mark may join. */
 static const uint8_t *read_ascii_ranged(dp_normaliser *n, const uint8_t *p, const uint8_t *end, size_t full) {
-    if (end - p < 2 || p[0] >= 0x80 || p[1] >= 0x80)
+    if (end - p < 2 || p[0] >= 0x80 || p[1] >= 0x80 || n->failed)
         return p;
     end_piece(n);
+    if (n->at.state == DP_ALONE)
+        return p;
+    bool in_word = n->at.state == DP_IN_WORD;
+    size_t size = n->size;
+    uint64_t at = n->piece_end, word_end = 0; /* word_end: 0 until a letter comes */
     n->last = -1;
-    for (; end - p > 1 && p[0] < 0x80 && p[1] < 0x80 && n->size < full; p++) {
-        int32_t entry = look_up(n, *p);
-        n->piece_start = n->piece_end++;
-        put(n, (uint32_t)(*p + (entry >> DP_ENTRY_SHIFT)), entry & DP_CLASS_BITS);
+    for (; end - p > 1 && p[0] < 0x80 && p[1] < 0x80 && size < full && !n->failed; p++, at++) {
+        uint8_t becomes = n->ascii_state.map[*p];
+        bool letter = becomes && becomes != ' ';
+        if (letter && !in_word) {
+            n->piece_start = at;
+            n->piece_end = at + 1;
+            note_range(n, true);
+        }
+        if (letter)
+            word_end = at + 1;
+        else if (in_word && becomes && word_end)
+            n->ranges[n->range_count - 1] = word_end;
+        if (letter || (in_word && becomes))
+            n->text[size++] = becomes;
+        in_word = letter || (in_word && !becomes);
     }
+    if (word_end && !n->failed)
+        n->ranges[n->range_count - 1] = word_end;
+    n->size = size;
+    n->at.state = in_word ? DP_IN_WORD : DP_AT_SPACE;
+    n->piece_start = n->piece_end = at;
     return p;
 }
 

@@ -57,6 +57,11 @@ typedef struct dp_word_list {
 doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list);
 void dp_word_list_free(dp_word_list *list);
 
+/* The ranges alone, of one text after the other: by dp_words that were made for it. *ranges is borrowed until the next
+ * call. */
+doppel_status dp_words_create_ranged(const dp_words_options *options, dp_words **words);
+doppel_status dp_words_ranges(dp_words *words, const char *text, size_t length, const uint64_t **ranges, size_t *count);
+
 /* ---- lines, sentences and paragraphs: pieces.c ---- */
 
 typedef enum dp_piece_kind { DP_PIECE_LINE, DP_PIECE_SENTENCE, DP_PIECE_PARAGRAPH } dp_piece_kind;

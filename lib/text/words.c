@@ -405,16 +405,38 @@ static doppel_status take_list(void *user, const dp_word_batch *batch) {
     return DOPPEL_OK;
 }
 
-doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list) {
-    dp_words *w;
+doppel_status dp_words_create_ranged(const dp_words_options *options, dp_words **words) {
     dp_words_options whole = *options;
     whole.overlap = 0;
     /* Code points are no words: then the words are what stands between spaces. */
     whole.chars = whole.drop_space = false;
+    return create(&whole, true, words, NULL);
+}
+
+/* Reads a whole text, whose words come in one batch. */
+static doppel_status read_ranged(dp_words *w, const char *text, size_t length, dp_words_sink sink, void *user) {
+    dp_words_reset(w);
+    DP_TRY(dp_words_add(w, text, length, sink, user));
+    return dp_words_finish(w, sink, user);
+}
+
+/* dp_words_sink */
+static doppel_status count_words(void *user, const dp_word_batch *batch) {
+    *(size_t *)user = batch->count;
+    return DOPPEL_OK;
+}
+
+doppel_status dp_words_ranges(dp_words *w, const char *text, size_t length, const uint64_t **ranges, size_t *count) {
+    doppel_status status = read_ranged(w, text, length, count_words, count);
+    *ranges = w->out.ranges;
+    return status;
+}
+
+doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list) {
+    dp_words *w;
     *list = (dp_word_list){0};
-    DP_TRY(create(&whole, true, &w, NULL));
-    doppel_status status = dp_words_add(w, text, length, take_list, list);
-    DP_THEN(status, dp_words_finish(w, take_list, list));
+    DP_TRY(dp_words_create_ranged(options, &w));
+    doppel_status status = read_ranged(w, text, length, take_list, list);
     if (status == DOPPEL_OK) {
         list->ranges = w->out.ranges;
         w->out.ranges = NULL;

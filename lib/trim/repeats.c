@@ -2,9 +2,9 @@
  * dp_repeats_join.
  *
  * Windows come sorted by hash, then by rank and unit, so those that are the same stand together, the one that stays
- * first. A group of any size is decided as it goes by: all that has to be known of those before are the first, the first
- * of another scope (across), and how many there were. Windows whose fate depends on what is still to come wait in a list:
- * fewer than min_count of them or, with cut_first, those that repeat no earlier one.
+ * first. A group of any size is decided as it goes by: all that has to be known of those before are the first, the
+ * first of another scope (across), and how many there were. Windows whose fate depends on what is still to come wait in
+ * a list: fewer than min_count of them or, with cut_first, those that repeat no earlier one.
  *
  * What is cut becomes a mark: its document and unit, and those of its original. Sorted, the marks of a document stand
  * together; those with the same original document and the same shift join into spans. */
@@ -41,8 +41,9 @@ typedef struct marker {
     uint64_t hash[2];
     uint64_t first, other; /* other: the first of another scope, with `across` */
     uint64_t last_counted, count;
-    window_list for_count, for_later; /* that wait until there are enough, or for a later one that they are repeated by */
-    uint64_t cut;                     /* of the group */
+    window_list for_count,
+        for_later; /* that wait until there are enough, or for a later one that they are repeated by */
+    uint64_t cut;  /* of the group */
     uint64_t repeated, values;
     dp_trim_tops *tops;
 } marker;
@@ -92,8 +93,9 @@ static doppel_status cut_window(marker *m, uint64_t place, uint64_t original) {
     if (m->count < trim->settings.options.min_count)
         return add_waiting(&m->for_count, place, original);
     m->cut++;
-    return dp_trim_adder_add(&m->marks, (uint64_t[2]){(uint64_t)document_of(trim, place) << 32 | place_unit(place),
-                                                      (uint64_t)document_of(trim, original) << 32 | place_unit(original)});
+    return dp_trim_adder_add(&m->marks,
+                             (uint64_t[2]){(uint64_t)document_of(trim, place) << 32 | place_unit(place),
+                                           (uint64_t)document_of(trim, original) << 32 | place_unit(original)});
 }
 
 /* There are enough now. */
@@ -274,7 +276,8 @@ static int compare_numbers(uint64_t a, uint64_t b) {
 /* By original document, shift, unit. */
 static int compare_marks(const void *x, const void *y) {
     const uint64_t *a = x, *b = y;
-    int64_t shift_a = (int64_t)place_unit(a[0]) - place_unit(a[1]), shift_b = (int64_t)place_unit(b[0]) - place_unit(b[1]);
+    int64_t shift_a = (int64_t)place_unit(a[0]) - place_unit(a[1]),
+            shift_b = (int64_t)place_unit(b[0]) - place_unit(b[1]);
     int by_document = compare_numbers(place_document(a[1]), place_document(b[1]));
     if (by_document || shift_a != shift_b)
         return by_document ? by_document : shift_a < shift_b ? -1 : 1;

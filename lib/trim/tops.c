@@ -1,4 +1,5 @@
-/* tops.c - the most repeated windows: dp_tops_push while windows are gone through, doppel_trim_get_repeats at the end. */
+/* tops.c - the most repeated windows: dp_tops_push while windows are gone through, doppel_trim_get_repeats at the end.
+ */
 #include "trim/trim.h"
 
 #include <stdlib.h>

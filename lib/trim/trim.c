@@ -55,8 +55,9 @@ static doppel_status check_order(dp_trim_settings *s, doppel_error *error) {
     const doppel_trim_options *o = &s->options;
     const char *scope = o->within ? o->within : o->across;
     if (o->against_count && (o->keep || o->min_count || o->cut_first || scope))
-        return refuse(error, "with against, all that those documents contain is cut: keep, min_count, keep_first, within "
-                             "and across cannot be asked for");
+        return refuse(error,
+                      "with against, all that those documents contain is cut: keep, min_count, keep_first, within "
+                      "and across cannot be asked for");
     if (o->within && o->across)
         return refuse(error, "within and across cannot be asked for together");
     s->by_document = scope && !strcmp(scope, "document");
@@ -91,7 +92,8 @@ static doppel_status init_settings(dp_trim_settings *s, const doppel_trim_option
     o->against_input = &s->against_input;
     s->threads = (size_t)s->input.threads;
     s->memory = o->memory ? o->memory : dp_memory_default();
-    s->seed = dp_random_number();
+    for (size_t i = 0; i < sizeof s->secret / sizeof *s->secret; i++)
+        s->secret[i] = dp_random_number();
     return DOPPEL_OK;
 }
 
@@ -243,11 +245,8 @@ static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_
                                 doppel_error *error) {
     bool against = reading == &trim->reading[0];
     first_reading first = {.trim = trim, .samples = samples, .against = against};
-    const doppel_work work = {.user = &first,
-                              .begin = begin_first,
-                              .document = read_first_document,
-                              .end = end_first,
-                              .emit = take_entries};
+    const doppel_work work = {
+        .user = &first, .begin = begin_first, .document = read_first_document, .end = end_first, .emit = take_entries};
     const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};
     dp_input_job job = {.paths = paths.path,
                         .path_count = paths.count,
@@ -260,8 +259,8 @@ static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_
     DP_TRY(end_stage(trim, dp_input_run(&job, &reading->counts, error), error));
     trim->documents.count = reading->first + reading->counts.documents;
     if (trim->documents.count > UINT32_MAX - 1)
-        return dp_fail(error, DOPPEL_ERROR_INPUT, "more than %u documents, the most of one run: trim parts of the input",
-                       UINT32_MAX - 1);
+        return dp_fail(error, DOPPEL_ERROR_INPUT,
+                       "more than %u documents, the most of one run: trim parts of the input", UINT32_MAX - 1);
     if (against && reading->input->refuse_bad)
         DP_TRY(dp_check_compared(paths.path, paths.count, &reading->counts, false, error));
     return DOPPEL_OK;

@@ -2,9 +2,9 @@
  * units.c (text to units and their hashes) -> windows.c (which windows may repeat? their hashes, sorted) -> repeats.c
  * (which of them are cut, and of what they are copies: spans) -> write.c (documents out). work.c keeps what was found.
  *
- * A document is known by its number in the order of reading, those of `against` first. Its place in the order of keeping
- * is its rank. Units of a text are known by their number; a place is a document (or its rank) and a unit. docs/FORMAT.md
- * section 15 defines what is cut. */
+ * A document is known by its number in the order of reading, those of `against` first. Its place in the order of
+ * keeping is its rank. Units of a text are known by their number; a place is a document (or its rank) and a unit.
+ * docs/FORMAT.md section 15 defines what is cut. */
 #ifndef DP_TRIM_H
 #define DP_TRIM_H
 
@@ -26,7 +26,8 @@ typedef struct dp_trim_settings {
     dp_scope_rule scope;
     bool by_document; /* the scope is the document itself */
     bool passages;
-    uint64_t seed; /* of hashes, random: nobody can choose texts that collide */
+    uint64_t secret[24]; /* of hashes, random: nobody can choose texts that collide. XXH3 takes 136 bytes and more; a
+                            seed would cost it 192 bytes of arithmetic for each text over 240 bytes */
 } dp_trim_settings;
 
 /* Whether repeats count only within one scope, or only across. */
@@ -49,9 +50,9 @@ void dp_trim_hash(const dp_trim_settings *settings, const void *bytes, size_t le
 typedef struct dp_trim_text {
     const dp_trim_settings *settings;
     doppel_page_reader *pages;
-    dp_words *words;
-    uint64_t count;      /* units */
-    uint64_t word_count; /* words of all of them */
+    dp_words *words, *ranged; /* ranged: for the bounds of words; NULL without passages */
+    uint64_t count;           /* units */
+    uint64_t word_count;      /* words of all of them */
     /* Lines, sentences, paragraphs, and the hashes of their words: */
     dp_trim_unit *unit;
     uint64_t (*hash)[2];
@@ -187,15 +188,15 @@ typedef struct dp_trim_tops {
 /* What was looked up of the documents that spans repeat: write.c */
 typedef struct dp_trim_originals {
     bool made;
-    dp_append_file file; /* of each document: the length of its id, the number of its units, pairs of unit and start,
-                            then its id */
+    dp_append_file file; /* of each document: the length of its id, the number of its units, its id, then pairs of
+                            unit and start, ascending */
     uint64_t *at;        /* by document, + 1 */
 } dp_trim_originals;
 
 struct doppel_trim {
     dp_trim_settings settings;
-    doppel_recipe *own_recipe; /* of a trim that was opened */
-    dp_buffer own_text;        /* and the texts that its options borrow from */
+    doppel_recipe *own_recipe;  /* of a trim that was opened */
+    dp_buffer own_text;         /* and the texts that its options borrow from */
     dp_trim_reading reading[2]; /* those of `against`, and the others */
     dp_stdin_copy stdin_copy;
     dp_trim_documents documents;
@@ -203,7 +204,8 @@ struct doppel_trim {
     dp_sample_filter filter;
     uint64_t samples, sampled_windows; /* chosen grams, and the windows that chose them */
     uint64_t repeated_samples;         /* chosen grams that stand in several places */
-    dp_trim_parts marks; /* two numbers: document << 32 | unit that begins a window that is cut, the same of its original */
+    dp_trim_parts
+        marks; /* two numbers: document << 32 | unit that begins a window that is cut, the same of its original */
     dp_append_file spans;
     dp_trim_tops tops;
     doppel_repeat *repeats; /* of those, what is given; NULL: they were not looked up */
@@ -282,13 +284,17 @@ doppel_status dp_repeats_join(doppel_trim *trim);
 
 /* A span in units, as the file of spans has it. The spans of a document are preceded by their number, a uint64_t. */
 typedef struct dp_trim_span {
-    uint32_t first, end; /* units */
+    uint32_t first, end;     /* units */
     uint32_t document, unit; /* where the original is */
 } dp_trim_span;
 
+/* The spans of one document, and what was read of the file beyond them: those of the next ones. */
 typedef struct dp_span_list {
     dp_trim_span *span;
     size_t count, room;
+    char *ahead;
+    size_t ahead_room;
+    uint64_t ahead_at, ahead_size; /* where in the file that is */
 } dp_span_list;
 
 /* ---- the most repeated windows: tops.c ---- */

@@ -13,12 +13,15 @@ doppel_status dp_trim_text_init(dp_trim_text *text, const dp_trim_settings *sett
     options.overlap = 0;
     *text = (dp_trim_text){.settings = settings};
     DP_TRY(dp_words_create(&options, &text->words, NULL));
+    if (settings->passages)
+        DP_TRY(dp_words_create_ranged(&options, &text->ranged));
     return doppel_page_reader_create(&text->pages);
 }
 
 void dp_trim_text_free(dp_trim_text *text) {
     doppel_page_reader_free(text->pages);
     dp_words_free(text->words);
+    dp_words_free(text->ranged);
     free(text->unit);
     free(text->hash);
     dp_buffer_free(&text->text);
@@ -123,7 +126,7 @@ static doppel_status read_pieces(dp_trim_text *text, doppel_slice bytes, bool is
 }
 
 void dp_trim_hash(const dp_trim_settings *settings, const void *bytes, size_t length, uint64_t hash[2]) {
-    XXH128_hash_t h = XXH3_128bits_withSeed(bytes, length, settings->seed);
+    XXH128_hash_t h = XXH3_128bits_withSecret(bytes, length, settings->secret, sizeof settings->secret);
     hash[0] = h.high64;
     hash[1] = h.low64;
 }
@@ -155,24 +158,25 @@ static bool is_mark_at(doppel_slice bytes, uint64_t at) {
 
 /* A bound does not stand before a mark: it moves to before what the mark belongs to. */
 static uint64_t before_marks(doppel_slice bytes, uint64_t at) {
-    if (at < bytes.length && is_mark_at(bytes, at))
+    if (at < bytes.length && (unsigned char)bytes.data[at] >= 0x80 && is_mark_at(bytes, at))
         while (at && is_mark_at(bytes, at = before(bytes, at)))
             ;
     return at;
 }
 
 static doppel_status bound_words(dp_trim_text *text, doppel_slice bytes) {
-    dp_word_list list;
-    DP_TRY(dp_word_list_make(&text->settings->recipe->text, bytes.data, bytes.length, &list));
-    bool room = dp_reserve(&text->bounds, &text->bound_room, list.count + 1, sizeof *text->bounds);
+    const uint64_t *ranges;
+    size_t count;
+    DP_TRY(dp_words_ranges(text->ranged, bytes.data, bytes.length, &ranges, &count));
+    if (!dp_reserve(&text->bounds, &text->bound_room, count + 1, sizeof *text->bounds))
+        return DOPPEL_ERROR_MEMORY;
     uint64_t last = 0;
-    for (size_t i = 0; i < list.count && room; i++) {
-        uint64_t bound = before_marks(bytes, list.ranges[2 * i]);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bound = before_marks(bytes, ranges[2 * i]);
         text->bounds[i] = last = bound > last ? bound : last;
     }
-    text->count = text->word_count = list.count;
-    dp_word_list_free(&list);
-    return room ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    text->count = text->word_count = count;
+    return DOPPEL_OK;
 }
 
 static doppel_status bound_units(dp_trim_text *text, doppel_slice bytes, bool is_page) {

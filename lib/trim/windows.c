@@ -41,13 +41,21 @@ static doppel_status choose(dp_sampler *sampler, size_t *found) {
     return DOPPEL_OK;
 }
 
+/* A chosen gram as a sample, another one for each: chosen grams are small numbers, samples are spread evenly, over
+ * parts and rounds. Odd, as grams are. */
+static uint64_t sample_of(const dp_sampler *sampler, size_t chosen) {
+    return sampler->grams[sampler->chosen[chosen].gram] * 0x9E3779B97F4A7C15u;
+}
+
 doppel_status dp_sampler_add(dp_sampler *sampler) {
     size_t found;
     DP_TRY(choose(sampler, &found));
     sampler->samples += found;
     sampler->windows += found ? sampler->chosen[found].first : 0;
-    for (size_t i = 0; i < found; i++)
-        DP_TRY(dp_trim_adder_add(&sampler->adder, &sampler->grams[sampler->chosen[i].gram]));
+    for (size_t i = 0; i < found; i++) {
+        const uint64_t sample = sample_of(sampler, i);
+        DP_TRY(dp_trim_adder_add(&sampler->adder, &sample));
+    }
     return DOPPEL_OK;
 }
 
@@ -242,7 +250,7 @@ static doppel_status find_passages(window_finder *f, const window_search *search
     DP_TRY(choose(&f->sampler, &found));
     for (size_t i = 0; i < found; i++) {
         const dp_winnowed *chosen = &f->sampler.chosen[i];
-        uint64_t sample = f->sampler.grams[chosen->gram];
+        uint64_t sample = sample_of(&f->sampler, i);
         if ((sample >> 32) * search->rounds >> 32 != search->round || !filter_has(&f->trim->filter, sample))
             continue;
         for (uint64_t word = chosen->first; word < chosen[1].first; word++)

@@ -1,5 +1,6 @@
-/* work.c - what a run has found, kept in its work folder: `trim`, which is whole or absent, and `trim-spans`, the spans.
- * dp_trim_work_open says whether there is such a run; dp_trim_work_save keeps one; doppel_trim_open makes one again.
+/* work.c - what a run has found, kept in its work folder: `trim`, which is whole or absent, and `trim-spans`, the
+ * spans. dp_trim_work_open says whether there is such a run; dp_trim_work_save keeps one; doppel_trim_open makes one
+ * again.
  *
  * `trim` is a head, the texts of the options, words and cuts_at of each document, the most repeated windows, and a
  * checksum of all that. How the inputs were cut into work is not kept: they are counted again. */
@@ -34,7 +35,7 @@ typedef struct trim_head {
 
 static void get_numbers(const dp_trim_settings *s, uint64_t number[NUMBERS]) {
     const doppel_trim_options *o = &s->options;
-    const uint64_t numbers[NUMBERS] = {o->unit,      o->run,        o->words, o->min_words,        o->min_count,
+    const uint64_t numbers[NUMBERS] = {o->unit,      o->run,        o->words, o->min_words,         o->min_count,
                                        o->cut_first, o->drop_below, o->drop,  (uint64_t)o->content, 0};
     memcpy(number, numbers, sizeof numbers);
 }

@@ -1,15 +1,15 @@
 /* write.c - documents out: doppel_trim_write reads the inputs once more and gives each document without what is cut.
  *
  * Threads make what is wanted of a document; take_documents gives it out in order. If spans are wanted, the documents
- * that they repeat are looked up first, in a reading of their own: what a span knows of its original is a document and a
- * unit, and what is given are its id and a byte. */
+ * that they repeat are looked up first, in a reading of their own: what a span knows of its original is a document and
+ * a unit, and what is given are its id and a byte. */
 #include "trim/trim.h"
 
 #include <stdlib.h>
 
 /* ---- the originals of spans ---- */
 
-/* What the file of originals has of a document: this, then `count` pairs of a unit and where it starts, then the id. */
+/* What the file of originals has of a document: this, then the id, then `count` pairs of a unit and where it starts. */
 typedef struct original_head {
     uint64_t id_length, count;
 } original_head;
@@ -25,16 +25,44 @@ void dp_trim_originals_free(dp_trim_originals *originals) {
     *originals = (dp_trim_originals){.made = false};
 }
 
+/* Bytes of the file of spans that are read at a time: documents are gone through in the order of their spans, nearly.
+ */
+enum { AHEAD = 64 << 10 };
+
+static void free_spans(dp_span_list *list) {
+    free(list->span);
+    free(list->ahead);
+}
+
+/* Reads of the file of spans, from what was read ahead if that has it. */
+static doppel_status read_ahead(const dp_append_file *file, dp_span_list *list, uint64_t at, void *to, size_t length,
+                                doppel_error *error) {
+    if (at < list->ahead_at || at + length > list->ahead_at + list->ahead_size) {
+        uint64_t size = dp_append_file_size(file), left = at < size ? size - at : 0;
+        if (length > AHEAD || length > left)
+            return dp_append_file_read(file, at, to, length, error);
+        if (!dp_reserve(&list->ahead, &list->ahead_room, AHEAD, 1))
+            return dp_no_memory(error);
+        list->ahead_size = 0;
+        DP_TRY(dp_append_file_read(file, at, list->ahead, left < AHEAD ? (size_t)left : AHEAD, error));
+        list->ahead_at = at;
+        list->ahead_size = left < AHEAD ? left : AHEAD;
+    }
+    if (length)
+        memcpy(to, list->ahead + (at - list->ahead_at), length);
+    return DOPPEL_OK;
+}
+
 /* The spans of a document, which has some. */
 static doppel_status read_spans(const doppel_trim *trim, uint64_t document, dp_span_list *list, doppel_error *error) {
     uint64_t at = trim->documents.cuts_at[document] - 1, size = dp_append_file_size(&trim->spans), count;
-    DP_TRY(dp_append_file_read(&trim->spans, at, &count, sizeof count, error));
+    DP_TRY(read_ahead(&trim->spans, list, at, &count, sizeof count, error));
     if (count > (size - at) / sizeof *list->span)
         return dp_fail(error, DOPPEL_ERROR_STORE, "the spans of the work folder are damaged: start again");
     if (!dp_reserve(&list->span, &list->room, (size_t)count, sizeof *list->span))
         return dp_no_memory(error);
     list->count = (size_t)count;
-    return dp_append_file_read(&trim->spans, at + sizeof count, list->span, list->count * sizeof *list->span, error);
+    return read_ahead(&trim->spans, list, at + sizeof count, list->span, list->count * sizeof *list->span, error);
 }
 
 static doppel_status sort_originals(const doppel_trim *trim, dp_sorter *sorter, doppel_error *error) {
@@ -49,7 +77,7 @@ static doppel_status sort_originals(const doppel_trim *trim, dp_sorter *sorter, 
             status = dp_sorter_add(sorter, &place, error);
         }
     }
-    free(list.span);
+    free_spans(&list);
     DP_THEN(status, dp_sorter_finish(sorter, error));
     return status;
 }
@@ -112,13 +140,14 @@ typedef struct original_reading {
 static doppel_status make_block(original_reader *r, const doppel_document *document, uint64_t count) {
     const original_head head = {document->id.length, count};
     r->block.size = 0;
-    bool made = dp_buffer_add(&r->block, &head, sizeof head);
+    bool made = dp_buffer_add(&r->block, &head, sizeof head) &&
+                dp_buffer_add(&r->block, document->id.data, document->id.length);
     for (uint64_t i = 0; i < count && made; i++) {
         if (r->unit[i] >= r->text.count)
             return dp_inputs_changed(&r->error);
         made = dp_buffer_add(&r->block, (uint64_t[2]){r->unit[i], r->text.bounds[r->unit[i]]}, 2 * sizeof(uint64_t));
     }
-    return made && dp_buffer_add(&r->block, document->id.data, document->id.length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    return made ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
 static doppel_status look_up(original_reader *r, uint64_t number, const doppel_document *document) {
@@ -129,7 +158,8 @@ static doppel_status look_up(original_reader *r, uint64_t number, const doppel_d
     DP_TRY(dp_append_file_read(&r->units->file, at, &count, sizeof count, &r->error));
     if (!dp_reserve(&r->unit, &r->room, (size_t)count, sizeof *r->unit))
         return DOPPEL_ERROR_MEMORY;
-    DP_TRY(dp_append_file_read(&r->units->file, at + sizeof count, r->unit, (size_t)count * sizeof *r->unit, &r->error));
+    DP_TRY(
+        dp_append_file_read(&r->units->file, at + sizeof count, r->unit, (size_t)count * sizeof *r->unit, &r->error));
     DP_TRY(dp_trim_text_of(&r->text, document, &page, &is_page));
     DP_TRY(dp_trim_text_bounds(&r->text, page.text, is_page));
     DP_TRY(make_block(r, document, count));
@@ -240,9 +270,12 @@ typedef struct trim_writer {
     doppel_span *given; /* the same, in bytes */
     doppel_range *cuts;
     size_t given_room, cut_count, cut_room;
-    dp_buffer ids;        /* of their originals, one after the other */
-    dp_buffer original;   /* the original that was looked at last, */
-    uint64_t original_of; /* and which document that is, + 1 */
+    dp_buffer ids; /* of their originals, one after the other */
+    /* The original that was looked at last: which document that is, + 1, its head, and the first bytes of what the file
+     * has of it, the id among them. */
+    uint64_t original_of;
+    original_head original_head;
+    dp_buffer original;
     dp_buffer record, cut_text;
     doppel_error error;
 } trim_writer;
@@ -257,34 +290,48 @@ typedef struct trimmed_head {
 
 enum { PART_ID, PART_FILE, PART_RECORD, PART_TEXT, PART_ORIGINAL, PARTS };
 
-/* Reads what is known of an original, unless it was the last. */
+/* Reads the head and the id of an original, and as many pairs as come with them, unless it was the last. */
 static doppel_status load_original(trim_writer *w, uint32_t document) {
+    enum { LOADED = 4096 };
     const dp_trim_originals *originals = &w->trim->originals;
-    original_head head;
     if (w->original_of == (uint64_t)document + 1)
         return DOPPEL_OK;
-    uint64_t at = originals->at[document];
+    uint64_t at = originals->at[document], size = dp_append_file_size(&originals->file);
     if (!at--)
         return dp_inputs_changed(&w->error);
-    DP_TRY(dp_append_file_read(&originals->file, at, &head, sizeof head, &w->error));
-    size_t size = sizeof head + (size_t)head.count * 2 * sizeof(uint64_t) + (size_t)head.id_length;
+    uint64_t wanted = LOADED < size - at ? LOADED : size - at;
     w->original_of = 0;
-    if (!dp_reserve(&w->original.data, &w->original.capacity, size, 1))
-        return DOPPEL_ERROR_MEMORY;
-    DP_TRY(dp_append_file_read(&originals->file, at, w->original.data, size, &w->error));
-    w->original.size = size;
+    for (w->original.size = 0; w->original.size < wanted;) {
+        if (!dp_reserve(&w->original.data, &w->original.capacity, (size_t)wanted, 1))
+            return DOPPEL_ERROR_MEMORY;
+        DP_TRY(dp_append_file_read(&originals->file, at, w->original.data, (size_t)wanted, &w->error));
+        w->original.size = (size_t)wanted;
+        memcpy(&w->original_head, w->original.data, sizeof w->original_head);
+        if (wanted < sizeof w->original_head + w->original_head.id_length)
+            wanted = sizeof w->original_head + w->original_head.id_length;
+    }
     w->original_of = (uint64_t)document + 1;
     return DOPPEL_OK;
 }
 
+/* A pair of the loaded original: a unit, and where it starts. */
+static doppel_status read_pair(trim_writer *w, uint64_t number, uint64_t pair[2]) {
+    const dp_trim_originals *originals = &w->trim->originals;
+    enum { PAIR = 2 * sizeof *pair };
+    uint64_t from = sizeof w->original_head + w->original_head.id_length + number * PAIR;
+    if (from + PAIR > w->original.size)
+        return dp_append_file_read(&originals->file, originals->at[w->original_of - 1] - 1 + from, pair, PAIR,
+                                   &w->error);
+    memcpy(pair, w->original.data + from, PAIR);
+    return DOPPEL_OK;
+}
+
 /* Where a unit of the loaded original starts. */
-static uint64_t original_start(const trim_writer *w, uint32_t unit) {
-    original_head head;
-    memcpy(&head, w->original.data, sizeof head);
-    uint64_t low = 0, high = head.count, pair[2] = {0};
+static doppel_status find_start(trim_writer *w, uint32_t unit, uint64_t *start) {
+    uint64_t low = 0, high = w->original_head.count, pair[2] = {0};
     while (low < high) {
         uint64_t middle = (low + high) / 2;
-        memcpy(pair, w->original.data + sizeof head + middle * sizeof pair, sizeof pair);
+        DP_TRY(read_pair(w, middle, pair));
         if (pair[0] == unit)
             break;
         if (pair[0] < unit)
@@ -292,16 +339,15 @@ static uint64_t original_start(const trim_writer *w, uint32_t unit) {
         else
             high = middle;
     }
-    return pair[1];
+    *start = pair[1];
+    return DOPPEL_OK;
 }
 
 static doppel_status name_original(trim_writer *w, const dp_trim_span *span, doppel_span *given) {
-    original_head head;
     DP_TRY(load_original(w, span->document));
-    memcpy(&head, w->original.data, sizeof head);
-    given->original_start = original_start(w, span->unit);
-    given->original_id.length = (size_t)head.id_length;
-    const char *id = w->original.data + w->original.size - head.id_length;
+    DP_TRY(find_start(w, span->unit, &given->original_start));
+    given->original_id.length = (size_t)w->original_head.id_length;
+    const char *id = w->original.data + sizeof w->original_head;
     return dp_buffer_add(&w->ids, id, given->original_id.length) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -421,10 +467,10 @@ static doppel_status cut_record(trim_writer *w, const doppel_document *given) {
     if (!value)
         return dp_inputs_changed(&w->error);
     size_t before = (size_t)(value - record) + 1, after = before + d->text_value.length - 2;
-    bool made = dp_buffer_add(&w->record, record, before) &&
-                dp_json_string_cut((doppel_slice){value + 1, d->text_value.length - 2}, w->cuts, w->cut_count,
-                                   &w->record) &&
-                dp_buffer_add(&w->record, record + after, d->record.length - after);
+    bool made =
+        dp_buffer_add(&w->record, record, before) &&
+        dp_json_string_cut((doppel_slice){value + 1, d->text_value.length - 2}, w->cuts, w->cut_count, &w->record) &&
+        dp_buffer_add(&w->record, record + after, d->record.length - after);
     return made ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -459,12 +505,11 @@ static doppel_status write_record(trim_writer *w, const doppel_document *d, cons
 
 /* ---- a document, on a thread ---- */
 
-static doppel_status put_document(trim_writer *w, const doppel_document *d, const doppel_page *page,
-                                  trimmed_head *head, doppel_output *output) {
+static doppel_status put_document(trim_writer *w, const doppel_document *d, const doppel_page *page, trimmed_head *head,
+                                  doppel_output *output) {
     bool texts = w->wanted & DOPPEL_TRIM_TEXTS, originals = w->wanted & DOPPEL_TRIM_ORIGINALS;
     const doppel_slice none = {"", 0};
-    const doppel_slice part[PARTS] = {d->id, doppel_slice_of(d->file),
-                                      (doppel_slice){w->record.data, w->record.size},
+    const doppel_slice part[PARTS] = {d->id, doppel_slice_of(d->file), (doppel_slice){w->record.data, w->record.size},
                                       !texts         ? none
                                       : w->cut_count ? cut_text(w)
                                                      : page->text,
@@ -610,7 +655,7 @@ static void end_writer(void *user, void *state) {
     (void)user;
     dp_trim_text_free(&w->text);
     dp_record_parser_free(w->parser);
-    free(w->spans.span);
+    free_spans(&w->spans);
     free(w->given);
     free(w->cuts);
     dp_buffer_free(&w->ids);
