@@ -16,7 +16,7 @@ void dp_trim_parts_open(dp_trim_parts *parts, doppel_trim *trim, size_t words, d
                                        .stop = settings->input.stop};
     parts->disk = &trim->disk;
     parts->words = words;
-    parts->scale = DP_TRIM_PARTS / limit;
+    parts->scale = DP_TRIM_PARTS / (limit / 0x1p32);
     parts->open = true;
     for (size_t i = 0; i < DP_TRIM_PARTS; i++) {
         pthread_mutex_init(&parts->part[i].lock, NULL);
@@ -68,7 +68,7 @@ static doppel_status flush_part(dp_trim_adder *adder, size_t number) {
 }
 
 doppel_status dp_trim_adder_add(dp_trim_adder *adder, const uint64_t *record) {
-    size_t words = adder->parts->words, number = (size_t)((double)record[0] * adder->parts->scale);
+    size_t words = adder->parts->words, number = (size_t)((double)(record[0] >> 32) * adder->parts->scale);
     number = number < DP_TRIM_PARTS ? number : DP_TRIM_PARTS - 1;
     memcpy(adder->records + (number * HELD + adder->count[number]) * words, record, words * sizeof *record);
     return ++adder->count[number] < HELD ? DOPPEL_OK : flush_part(adder, number);

@@ -80,8 +80,9 @@ uint64_t dp_trim_text_words(const dp_trim_text *text, uint64_t from, uint64_t to
 
 /* ---- numbers sorted in parts: parts.c ----
  *
- * Records of 64-bit numbers, divided into parts by their first number, so that threads can add to and go through
- * different parts at the same time. Each part is a dp_sorter, and goes to files beyond its memory. */
+ * Records of 64-bit numbers, divided into parts by the upper half of their first number, so that threads can add to and
+ * go through different parts at the same time: records of one document are in one part. Each part is a dp_sorter, and
+ * goes to files beyond its memory. */
 
 enum { DP_TRIM_PARTS = 64 };
 
@@ -99,7 +100,7 @@ typedef struct dp_trim_parts {
     dp_trim_part part[DP_TRIM_PARTS];
     dp_trim_disk *disk;
     size_t words;
-    double scale; /* parts by the size of the first number */
+    double scale; /* parts by the upper half of the first number */
     bool open;
 } dp_trim_parts;
 
