@@ -23,7 +23,7 @@ import trim
 
 DOPPEL = os.path.join(os.environ.get("DOPPEL_BUILD", "build"), "doppel")
 FULL = os.environ.get("DOPPEL_SUITE") == "full"
-CORPORA = 1000 if FULL else 60
+CORPORA = 1000 if FULL else 40
 UNITS = ["line", "sentence", "paragraph", "passage"]
 
 # ---- texts
