@@ -73,9 +73,8 @@ static bool is_white_space(int32_t c) {
 /* Bytes at which a line or a sentence may end: those of ASCII, and the first bytes of others. */
 enum { LINE = 1, SENTENCE = 2 };
 static const uint8_t ends[256] = {
-    ['\n'] = LINE | SENTENCE,         ['\r'] = LINE | SENTENCE, ['.'] = SENTENCE, ['!'] = SENTENCE, ['?'] = SENTENCE,
-    [0xE2] = LINE | SENTENCE,         [0xC2 ... 0xE1] = SENTENCE,
-    [0xE3 ... 0xF4] = SENTENCE,
+    ['\n'] = LINE | SENTENCE, ['\r'] = LINE | SENTENCE, ['.'] = SENTENCE,           ['!'] = SENTENCE,
+    ['?'] = SENTENCE,         [0xE2] = LINE | SENTENCE, [0xC2 ... 0xE1] = SENTENCE, [0xE3 ... 0xF4] = SENTENCE,
 };
 
 /* Where the line ends whose terminator stands at `at`; 0: none does. */
@@ -116,15 +115,19 @@ static size_t paragraph_end(const uint8_t *text, size_t length, size_t at) {
     return end;
 }
 
-/* The white space after a terminal, up to the end of the line. */
+/* The white space after a terminal, up to the end of the line or to before one that has marks, which stay with it. */
 static size_t pass_space(const uint8_t *text, size_t length, size_t at) {
-    int32_t c;
+    int32_t c, next = -1;
     size_t end, bytes;
     for (; at < length; at += bytes) {
         if ((end = after_terminator(text, length, at)))
             return end;
         bytes = dp_utf8_decode(text + at, text + length, &c);
         if (!is_white_space(c))
+            break;
+        if (at + bytes < length)
+            dp_utf8_decode(text + at + bytes, text + length, &next);
+        if (dp_code_point_is_mark(next))
             break;
     }
     return at;

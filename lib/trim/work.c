@@ -19,8 +19,11 @@ enum { VERSION = 1 };
 
 /* Numbers of the options, in the order of the list in `numbers`. */
 enum { NUMBERS = 10 };
-/* Texts of the options, then the paths of `against`, then the others; each ends with a NUL, "" is NULL. */
-enum { TEXT_RECIPE, TEXT_KEEP, TEXT_WITHIN, TEXT_ACROSS, TEXT_ID, TEXT_URL, TEXT_TITLE, TEXT_TEXT, TEXT_HTML, TEXTS };
+/* Texts of the options, then the paths of `against`, then the others; each ends with a NUL, "" is NULL. Those from
+ * TEXT_KEYS on are the keys of the inputs, then those of `against`. */
+enum { TEXT_RECIPE, TEXT_STOP, TEXT_KEEP, TEXT_WITHIN, TEXT_ACROSS, TEXT_KEYS };
+enum { KEY_ID, KEY_URL, KEY_TITLE, KEY_TEXT, KEY_HTML, KEYS };
+enum { TEXTS = TEXT_KEYS + 2 * KEYS };
 
 typedef struct trim_head {
     char magic[8];
@@ -35,26 +38,40 @@ typedef struct trim_head {
 
 static void get_numbers(const dp_trim_settings *s, uint64_t number[NUMBERS]) {
     const doppel_trim_options *o = &s->options;
-    const uint64_t numbers[NUMBERS] = {o->unit,      o->run,        o->words, o->min_words,         o->min_count,
-                                       o->cut_first, o->drop_below, o->drop,  (uint64_t)o->content, 0};
+    const uint64_t numbers[NUMBERS] = {
+        o->unit,      o->run,        o->words, o->min_words,         o->min_count,
+        o->cut_first, o->drop_below, o->drop,  (uint64_t)o->content, s->input.max_record};
     memcpy(number, numbers, sizeof numbers);
+}
+
+static bool add_text(dp_buffer *to, doppel_slice text) {
+    return dp_buffer_add(to, text.data, text.length) && dp_buffer_add(to, "", 1);
+}
+
+static doppel_slice text_or_empty(const char *text) {
+    return doppel_slice_of(text ? text : "");
+}
+
+static bool add_keys(dp_buffer *to, const doppel_input_options *input) {
+    const char *const keys[KEYS] = {[KEY_ID] = input->id_key,
+                                    [KEY_URL] = input->url_key,
+                                    [KEY_TITLE] = input->title_key,
+                                    [KEY_TEXT] = input->text_key,
+                                    [KEY_HTML] = input->html_key};
+    bool added = true;
+    for (size_t i = 0; i < KEYS && added; i++)
+        added = add_text(to, text_or_empty(keys[i]));
+    return added;
 }
 
 static bool add_texts(const doppel_trim *trim, dp_buffer *to) {
     const dp_trim_settings *s = &trim->settings;
     const doppel_trim_options *o = &s->options;
-    const char *const texts[TEXTS] = {[TEXT_RECIPE] = doppel_recipe_text(s->recipe),
-                                      [TEXT_KEEP] = o->keep,
-                                      [TEXT_WITHIN] = o->within,
-                                      [TEXT_ACROSS] = o->across,
-                                      [TEXT_ID] = s->input.id_key,
-                                      [TEXT_URL] = s->input.url_key,
-                                      [TEXT_TITLE] = s->input.title_key,
-                                      [TEXT_TEXT] = s->input.text_key,
-                                      [TEXT_HTML] = s->input.html_key};
-    bool added = true;
-    for (size_t i = 0; i < TEXTS && added; i++)
-        added = dp_buffer_add(to, texts[i] ? texts[i] : "", (texts[i] ? strlen(texts[i]) : 0) + 1);
+    const dp_words_options *words = &s->recipe->text;
+    bool added = add_text(to, doppel_slice_of(doppel_recipe_text(s->recipe))) &&
+                 add_text(to, (doppel_slice){words->stop_words, words->stop_words_length}) &&
+                 add_text(to, text_or_empty(o->keep)) && add_text(to, text_or_empty(o->within)) &&
+                 add_text(to, text_or_empty(o->across)) && add_keys(to, &s->input) && add_keys(to, &s->against_input);
     for (size_t r = 0; r < 2; r++)
         for (size_t i = 0; i < trim->reading[r].count && added; i++)
             added = dp_buffer_add(to, trim->reading[r].paths[i], strlen(trim->reading[r].paths[i]) + 1);
@@ -273,19 +290,28 @@ static const char *take_texts(const dp_buffer *own, const char *text[TEXTS]) {
     return at;
 }
 
+static void set_reading(doppel_input_options *input, const doppel_input_options *given, uint64_t max_record,
+                        const char *const key[KEYS]) {
+    if (given)
+        dp_copy_options(input, given, sizeof *input);
+    input->max_record = (size_t)max_record;
+    input->id_key = key[KEY_ID];
+    input->url_key = key[KEY_URL];
+    input->title_key = key[KEY_TITLE];
+    input->text_key = key[KEY_TEXT];
+    input->html_key = key[KEY_HTML];
+}
+
+/* input[0] is how to read the documents, input[1] those of `against`. */
 static doppel_status open_run(doppel_trim *trim, const trim_head *head, const doppel_input_options *given,
-                              doppel_trim_options *options, doppel_input_options *input, doppel_error *error) {
+                              doppel_trim_options *options, doppel_input_options input[2], doppel_error *error) {
     const char *text[TEXTS];
     take_texts(&trim->own_text, text);
     const uint64_t *n = head->number;
-    if (given)
-        dp_copy_options(input, given, sizeof *input);
-    input->id_key = text[TEXT_ID];
-    input->url_key = text[TEXT_URL];
-    input->title_key = text[TEXT_TITLE];
-    input->text_key = text[TEXT_TEXT];
-    input->html_key = text[TEXT_HTML];
-    DP_TRY(doppel_recipe_parse(text[TEXT_RECIPE], NULL, &trim->own_recipe, error));
+    const doppel_recipe_parts parts = {.size = sizeof parts, .stop_words = text_or_empty(text[TEXT_STOP])};
+    for (size_t i = 0; i < 2; i++)
+        set_reading(&input[i], given, n[9], text + TEXT_KEYS + i * KEYS);
+    DP_TRY(doppel_recipe_parse(text[TEXT_RECIPE], &parts, &trim->own_recipe, error));
     *options = (doppel_trim_options){.size = sizeof *options,
                                      .recipe = trim->own_recipe,
                                      .unit = (doppel_unit)n[0],
@@ -301,7 +327,8 @@ static doppel_status open_run(doppel_trim *trim, const trim_head *head, const do
                                      .keep = text[TEXT_KEEP],
                                      .within = text[TEXT_WITHIN],
                                      .across = text[TEXT_ACROSS],
-                                     .input = input};
+                                     .input = &input[0],
+                                     .against_input = &input[1]};
     return DOPPEL_OK;
 }
 
@@ -318,7 +345,7 @@ doppel_status doppel_trim_open(const char *work, const doppel_input_options *giv
     dp_buffer bytes = {0};
     trim_head head;
     doppel_trim_options options = {.size = sizeof options};
-    doppel_input_options input = {.size = sizeof input};
+    doppel_input_options input[2] = {{.size = sizeof *input}, {.size = sizeof *input}};
     const char *text[TEXTS], **paths = NULL;
     doppel_trim *trim = calloc(1, sizeof *trim);
     *made = NULL;
@@ -331,7 +358,7 @@ doppel_status doppel_trim_open(const char *work, const doppel_input_options *giv
     if (status == DOPPEL_OK && (!dp_buffer_add(&trim->own_text, bytes.data + sizeof head, (size_t)head.text_length) ||
                                 !dp_buffer_add(&trim->own_text, work, strlen(work) + 1)))
         status = dp_no_memory(error);
-    DP_THEN(status, open_run(trim, &head, given, &options, &input, error));
+    DP_THEN(status, open_run(trim, &head, given, &options, input, error));
     if (status == DOPPEL_OK &&
         !(paths = list_paths(take_texts(&trim->own_text, text), (size_t)(head.path_count[0] + head.path_count[1]))))
         status = dp_no_memory(error);

@@ -23,7 +23,7 @@ import trim
 
 DOPPEL = os.path.join(os.environ.get("DOPPEL_BUILD", "build"), "doppel")
 FULL = os.environ.get("DOPPEL_SUITE") == "full"
-CORPORA = 1000 if FULL else 60
+CORPORA = 1000 if FULL else 40
 UNITS = ["line", "sentence", "paragraph", "passage"]
 
 # ---- texts
@@ -413,6 +413,7 @@ UNITS_BY_HAND = [  # unit, the text cut into units; the first part belongs to no
     ("line", ["", "a\x0bb\x85c\r\r\n\n", "d"]),
     ("sentence", ["!\n", "a. ", "b.c \"d!\" ", "e\u3002", "f?\n! ", "!g.\u0301)\u2019\t\r\n", " h.\u200bi"]),
     ("sentence", ["", "a?!\uff01", "b... ", "c.\x85\u2029\u3002", "d.'x"]),
+    ("sentence", ["", "a. ", " \u0301b.", "\t\u0301c.\n", "\u0301d\u3002", " \u0301e. \n", "f"]),
     ("paragraph", ["\n", "a\nb\n \t\n\n!\n\n", "\ufeff\n c\r\r", "d"]),
     ("passage", ["\xab", "ab\xbb ", "!\u093e ", "c", "", "", "\ufdfa. "]),
     ("passage", ["", " \u0301", "\u4e2d!", "\u6587\u0301 "]),

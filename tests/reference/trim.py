@@ -164,7 +164,7 @@ def sentence_ends(chars):
             at += 1
         if at < len(chars) and chars[at] not in WHITE_SPACE and not FULL_WIDTH & set(chars[start:at]):
             continue
-        while at < len(chars) and chars[at] in WHITE_SPACE - LINE_ENDS:
+        while at < len(chars) and chars[at] in WHITE_SPACE - LINE_ENDS and not any(map(is_mark, chars[at + 1:at + 2])):
             at += 1
         if at == len(chars) or chars[at] not in LINE_ENDS:
             ends.add(at)

@@ -175,6 +175,10 @@ static void combining_marks_belong_to_the_terminal(void **state) {
     sentences("One?\xE2\x83\x9D Two", "One?\xE2\x83\x9D |Two"); /* U+20DD, Me */
     sentences("One!\xEF\xB8\x8F Two", "One!\xEF\xB8\x8F |Two"); /* U+FE0F */
     sentences("One.\xE0\xA4\xBE Two", "One.\xE0\xA4\xBE |Two"); /* U+093E, Mc */
+    sentences("One. " ACUTE " Two", "One.| " ACUTE " Two");     /* a space with a mark */
+    sentences("One. \t " ACUTE "Two", "One. \t| " ACUTE "Two");
+    sentences("One.\n" ACUTE "Two", "One.\n|" ACUTE "Two");
+    sentences("One. \n " ACUTE "Two", "One. \n| " ACUTE "Two");
 }
 
 static void full_width_terminals_need_no_white_space(void **state) {
