@@ -82,7 +82,7 @@ doppel_status dp_append_file_read(const dp_append_file *file, uint64_t at, void 
 
 void dp_sorter_init(dp_sorter *sorter, const dp_sorter_options *options) {
     *sorter = (dp_sorter){.options = *options};
-    uint64_t record = options->words == 1 ? 16 : options->words * 8 + 2 * sizeof(dp_sorter_item);
+    uint64_t record = dp_sorter_record_bytes(options->words);
     sorter->options.merge_memory = options->merge_memory ? options->merge_memory : options->memory;
     uint64_t share = options->memory / record, fan_in = sorter->options.merge_memory / LEAST_PART;
     sorter->share = share < LEAST_SHARE ? LEAST_SHARE : share > SIZE_MAX / record ? SIZE_MAX / record : (size_t)share;
@@ -404,14 +404,20 @@ doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_er
     return DOPPEL_OK;
 }
 
-doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error) {
-    if (!sorter->run_count)
-        return sort_buffer(sorter, error);
+doppel_status dp_sorter_spill(dp_sorter *sorter, doppel_error *error) {
     doppel_status status = sorter->count ? write_buffer(sorter, true, error) : DOPPEL_OK;
     free(sorter->records);
     free(sorter->order);
     sorter->records = NULL;
     sorter->order = NULL;
+    sorter->room = 0;
+    return status;
+}
+
+doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error) {
+    if (!sorter->run_count)
+        return sort_buffer(sorter, error);
+    doppel_status status = dp_sorter_spill(sorter, error);
     return status == DOPPEL_OK ? merge_all(sorter, error) : status;
 }
 

@@ -75,6 +75,8 @@ void dp_sorter_free(dp_sorter *sorter);
 
 /* Errors, here and below: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_IO, DOPPEL_ERROR_INTERRUPTED. */
 doppel_status dp_sorter_add(dp_sorter *sorter, const uint64_t *record, doppel_error *error);
+/* Writes what is buffered as a run now, and gives its memory back: for several sorters that share memory. */
+doppel_status dp_sorter_spill(dp_sorter *sorter, doppel_error *error);
 doppel_status dp_sorter_finish(dp_sorter *sorter, doppel_error *error);
 
 /* The next record, valid until the next call; NULL at the end. */
@@ -83,6 +85,11 @@ doppel_status dp_sorter_next(dp_sorter *sorter, const uint64_t **record, doppel_
 /* A record of the buffer once it is sorted. */
 static inline const uint64_t *dp_sorter_record(const dp_sorter *sorter, size_t i) {
     return sorter->records + (sorter->order ? sorter->order[i].number : i) * sorter->options.words;
+}
+
+/* Bytes of memory that a record takes while it is buffered and sorted. */
+static inline uint64_t dp_sorter_record_bytes(size_t words) {
+    return words == 1 ? 16 : words * 8 + 2 * sizeof(dp_sorter_item);
 }
 
 /* Bytes that were written to the file. */

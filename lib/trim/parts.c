@@ -6,21 +6,28 @@
 /* Records that an adder holds for each part: 64 parts of 256 records of 24 bytes fit the second cache. */
 enum { HELD = 256 };
 
+/* Records that parts hold at least: with fewer, they would be written in so many runs that these become the cost. */
+enum { LEAST = DP_TRIM_PARTS * 4096 };
+
 void dp_trim_parts_open(dp_trim_parts *parts, doppel_trim *trim, size_t words, double limit, uint64_t bytes) {
     const dp_trim_settings *settings = &trim->settings;
     const dp_sorter_options options = {.words = words,
                                        .keys = words,
-                                       .memory = bytes / DP_TRIM_PARTS,
+                                       .memory = bytes,
                                        .merge_memory = bytes / settings->threads,
                                        .tmp = settings->options.tmp,
                                        .stop = settings->input.stop};
     parts->disk = &trim->disk;
     parts->words = words;
+    parts->held = 0;
+    parts->most = bytes / dp_sorter_record_bytes(words);
+    parts->most = parts->most > LEAST ? parts->most : LEAST;
     parts->scale = DP_TRIM_PARTS / (limit / 0x1p32);
     parts->open = true;
     for (size_t i = 0; i < DP_TRIM_PARTS; i++) {
         pthread_mutex_init(&parts->part[i].lock, NULL);
         dp_sorter_init(&parts->part[i].sorter, &options);
+        parts->part[i].held = 0;
     }
 }
 
@@ -52,18 +59,51 @@ void dp_trim_adder_free(dp_trim_adder *adder) {
     adder->records = NULL;
 }
 
+/* What is in memory of a part has changed. Its lock is held. */
+static void count_held(dp_trim_parts *parts, dp_trim_part *part) {
+    unsigned long long held = part->sorter.count;
+    atomic_fetch_add(&parts->held, held - part->held);
+    part->held = held;
+}
+
+static dp_trim_part *find_largest(dp_trim_parts *parts) {
+    dp_trim_part *largest = &parts->part[0];
+    for (size_t i = 1; i < DP_TRIM_PARTS; i++)
+        if (parts->part[i].held > largest->held)
+            largest = &parts->part[i];
+    return largest;
+}
+
+/* Writes the largest part to its file, unless another thread has made room before. */
+static doppel_status make_room(dp_trim_parts *parts, doppel_error *error) {
+    dp_trim_part *part = find_largest(parts);
+    doppel_status status = DOPPEL_OK;
+    pthread_mutex_lock(&part->lock);
+    if (parts->held > parts->most) {
+        uint64_t before = dp_sorter_spilled(&part->sorter);
+        status = dp_sorter_spill(&part->sorter, error);
+        count_disk(parts->disk, before, dp_sorter_spilled(&part->sorter));
+        count_held(parts, part);
+    }
+    pthread_mutex_unlock(&part->lock);
+    return status;
+}
+
 static doppel_status flush_part(dp_trim_adder *adder, size_t number) {
-    dp_trim_part *part = &adder->parts->part[number];
-    size_t words = adder->parts->words;
-    const uint64_t *record = adder->records + number * HELD * words;
+    dp_trim_parts *parts = adder->parts;
+    dp_trim_part *part = &parts->part[number];
+    const uint64_t *record = adder->records + number * HELD * parts->words;
     doppel_status status = DOPPEL_OK;
     pthread_mutex_lock(&part->lock);
     uint64_t before = dp_sorter_spilled(&part->sorter);
-    for (size_t i = 0; i < adder->count[number] && status == DOPPEL_OK; i++, record += words)
+    for (size_t i = 0; i < adder->count[number] && status == DOPPEL_OK; i++, record += parts->words)
         status = dp_sorter_add(&part->sorter, record, adder->error);
-    count_disk(adder->parts->disk, before, dp_sorter_spilled(&part->sorter));
+    count_disk(parts->disk, before, dp_sorter_spilled(&part->sorter));
+    count_held(parts, part);
     pthread_mutex_unlock(&part->lock);
     adder->count[number] = 0;
+    if (parts->held > parts->most)
+        DP_THEN(status, make_room(parts, adder->error));
     return status;
 }
 

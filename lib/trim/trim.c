@@ -171,6 +171,9 @@ static doppel_status read_first(first_reader *r, const doppel_document *d, doppe
     if (r->sampler.adder.records) {
         DP_TRY(dp_trim_text_read(&r->text, page.text, is_page));
         DP_TRY(dp_sampler_add(&r->sampler));
+    } else if (r->trim->filter.word) {
+        DP_TRY(dp_trim_text_read(&r->text, page.text, is_page));
+        DP_TRY(dp_sampler_count(&r->sampler, &r->trim->filter));
     }
     if (!needs_entries(s))
         return DOPPEL_OK;
@@ -198,6 +201,7 @@ static void end_first(void *user, void *state) {
     pthread_mutex_lock(&trim->lock);
     trim->samples += r->sampler.samples;
     trim->sampled_windows += r->sampler.windows;
+    trim->repeated_windows += r->sampler.windows + r->sampler.repeated;
     pthread_mutex_unlock(&trim->lock);
     dp_sampler_free(&r->sampler);
     dp_trim_text_free(&r->text);
@@ -266,21 +270,23 @@ static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_
     return DOPPEL_OK;
 }
 
-/* Reads all; for passages, unless it is already found what is cut, the samples go into a filter. */
+/* Reads all; for passages, unless it is already found what is cut, the samples go into a filter: those of `against` if
+ * there are any, and then it is counted how many windows of the inputs pass. */
 static doppel_status read_all(doppel_trim *trim, bool found, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
     bool against = s->options.against_count, sample = s->passages && !found;
     dp_trim_parts samples = {.open = false};
+    doppel_status status = DOPPEL_OK;
     if (sample)
         dp_trim_parts_open(&samples, trim, 1, 0x1p64, s->memory / 2);
-    doppel_status status = DOPPEL_OK;
-    if (against)
-        status = read_paths(trim, &trim->reading[0], samples.open ? &samples : NULL, error);
-    trim->documents.against = trim->documents.count;
-    DP_THEN(status, read_paths(trim, &trim->reading[1], samples.open && !against ? &samples : NULL, error));
-    if (sample)
-        DP_THEN(status, end_stage(trim, dp_filter_make(trim, &samples, error), error));
-    dp_trim_parts_close(&samples);
+    for (size_t i = !against; i < 2 && status == DOPPEL_OK; i++) {
+        status = read_paths(trim, &trim->reading[i], samples.open ? &samples : NULL, error);
+        if (!i)
+            trim->documents.against = trim->documents.count;
+        if (samples.open)
+            DP_THEN(status, end_stage(trim, dp_filter_make(trim, &samples, error), error));
+        dp_trim_parts_close(&samples);
+    }
     return status;
 }
 
@@ -422,6 +428,7 @@ void doppel_trim_free(doppel_trim *trim) {
     free(d->cuts_at);
     dp_short_texts_free(&trim->shorts);
     free(trim->filter.word);
+    free(trim->hot);
     dp_trim_parts_close(&trim->marks);
     dp_append_file_close(&trim->spans);
     dp_trim_originals_free(&trim->originals);

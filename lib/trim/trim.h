@@ -82,14 +82,16 @@ uint64_t dp_trim_text_words(const dp_trim_text *text, uint64_t from, uint64_t to
 /* ---- numbers sorted in parts: parts.c ----
  *
  * Records of 64-bit numbers, divided into parts by the upper half of their first number, so that threads can add to and
- * go through different parts at the same time: records of one document are in one part. Each part is a dp_sorter, and
- * goes to files beyond its memory. */
+ * go through different parts at the same time: records of one document are in one part. Each part is a dp_sorter. They
+ * share memory: when it is used up, the largest part goes to its file, so that a part that gets most of the records,
+ * those of one frequent value, has most of the memory, too. */
 
 enum { DP_TRIM_PARTS = 64 };
 
 typedef struct dp_trim_part {
     pthread_mutex_t lock;
     dp_sorter sorter;
+    atomic_ullong held; /* records in memory */
 } dp_trim_part;
 
 /* The bytes of temporary files, now and at most. */
@@ -101,7 +103,9 @@ typedef struct dp_trim_parts {
     dp_trim_part part[DP_TRIM_PARTS];
     dp_trim_disk *disk;
     size_t words;
-    double scale; /* parts by the upper half of the first number */
+    atomic_ullong held; /* records in memory, of all parts, */
+    uint64_t most;      /* and how many may be */
+    double scale;       /* parts by the upper half of the first number */
     bool open;
 } dp_trim_parts;
 
@@ -152,27 +156,27 @@ typedef struct dp_trim_reading {
     uint64_t first; /* the number of its first document */
 } dp_trim_reading;
 
-/* A text of `against` that has fewer words than a window. */
-typedef struct dp_short_text {
-    uint64_t hash[2]; /* of its words */
-    uint32_t document, words;
-} dp_short_text;
-
-/* Those texts, by their words. */
-typedef struct dp_short_texts {
-    dp_short_text *text;
-    size_t count, room;
-    dp_hashmap numbers; /* + 1, by hash */
-    bool *first;        /* by some bits of the hash of a word, whether one of them begins with it */
-    bool *has_length;   /* by number of words, whether one of them has so many; `lengths` of them */
-    size_t lengths, length_room;
-} dp_short_texts;
-
 /* Samples that may repeat: a set that may hold others as well (a Bloom filter of words of 64 bits). */
 typedef struct dp_sample_filter {
     _Atomic uint64_t *word;
     uint64_t mask; /* words - 1 */
 } dp_sample_filter;
+
+/* A text of `against` that has fewer words than a window. */
+typedef struct dp_short_text {
+    uint64_t head;    /* hash of its first min_words words */
+    uint64_t hash[2]; /* of all its words */
+    uint32_t document, words;
+    uint32_t end; /* where those with the same head and number of words end */
+} dp_short_text;
+
+/* Those texts, by head, number of words, and hash. */
+typedef struct dp_short_texts {
+    dp_short_text *text;
+    size_t count, room;
+    dp_hashmap first;       /* by head, the first text that has it, + 1 */
+    dp_sample_filter heads; /* which heads there may be */
+} dp_short_texts;
 
 /* A value and how often it occurs, with the place where it stands first. */
 typedef struct dp_trim_top {
@@ -204,6 +208,9 @@ struct doppel_trim {
     dp_sample_filter filter;
     uint64_t samples, sampled_windows; /* chosen grams, and the windows that chose them */
     uint64_t repeated_samples;         /* chosen grams that stand in several places */
+    uint64_t repeated_windows;         /* with `against`: windows whose grams are in the filter */
+    uint64_t *hot;                     /* the most frequent samples, ascending */
+    size_t hot_count, hot_room;
     dp_trim_parts
         marks; /* two numbers: document << 32 | unit that begins a window that is cut, the same of its original */
     dp_append_file spans;
@@ -257,13 +264,15 @@ typedef struct dp_sampler {
     uint64_t *grams;
     dp_winnowed *chosen;
     size_t gram_room, chosen_room;
-    uint64_t samples, windows;
+    uint64_t samples, windows, repeated; /* repeated: by dp_sampler_count */
 } dp_sampler;
 
 bool dp_sampler_init(dp_sampler *sampler, dp_trim_text *text, dp_trim_parts *samples);
 void dp_sampler_free(dp_sampler *sampler);
 /* Adds the samples of the text that was read last. */
 doppel_status dp_sampler_add(dp_sampler *sampler);
+/* Counts its windows whose samples are in the filter. */
+doppel_status dp_sampler_count(dp_sampler *sampler, const dp_sample_filter *filter);
 
 /* Fills the filter: with the samples that stand in several places or, with `against`, with all. */
 doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_error *error);

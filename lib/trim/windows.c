@@ -10,6 +10,7 @@
 #include "kernel/kernel.h"
 #include "trim/trim.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- samples ---- */
@@ -59,6 +60,11 @@ doppel_status dp_sampler_add(dp_sampler *sampler) {
     return DOPPEL_OK;
 }
 
+/* How many windows choose a gram. */
+static uint32_t windows_of(const dp_sampler *sampler, size_t chosen) {
+    return sampler->chosen[chosen + 1].first - sampler->chosen[chosen].first;
+}
+
 /* ---- the filter ---- */
 
 /* Bits a sample, where memory allows: with three bits set of a word of 64, one in a hundred others passes. */
@@ -77,6 +83,10 @@ static bool filter_has(const dp_sample_filter *filter, uint64_t sample) {
     return (atomic_load_explicit(filter_word(filter, sample), memory_order_relaxed) & bits) == bits;
 }
 
+static void filter_add(dp_sample_filter *filter, uint64_t sample) {
+    atomic_fetch_or_explicit(filter_word(filter, sample), filter_bits(sample), memory_order_relaxed);
+}
+
 static bool filter_open(dp_sample_filter *filter, uint64_t samples, uint64_t memory) {
     uint64_t words = 1024;
     while (words * 64 < samples * FILTER_BITS && words * 2 * sizeof *filter->word <= memory)
@@ -86,104 +96,192 @@ static bool filter_open(dp_sample_filter *filter, uint64_t samples, uint64_t mem
     return filter->word;
 }
 
+doppel_status dp_sampler_count(dp_sampler *sampler, const dp_sample_filter *filter) {
+    size_t found;
+    DP_TRY(choose(sampler, &found));
+    for (size_t i = 0; i < found; i++)
+        if (filter_has(filter, sample_of(sampler, i)))
+            sampler->repeated += windows_of(sampler, i);
+    return DOPPEL_OK;
+}
+
 typedef struct filter_fill {
     doppel_trim *trim;
-    uint64_t least; /* occurrences from which on a sample goes into the filter */
+    uint64_t least; /* occurrences from which on a sample goes into the filter, */
+    double hot;     /* and from which on it is kept in the list of frequent ones */
 } filter_fill;
+
+/* Keeps a sample that is frequent. */
+static bool keep_hot(doppel_trim *trim, uint64_t sample) {
+    pthread_mutex_lock(&trim->lock);
+    bool kept = dp_reserve(&trim->hot, &trim->hot_room, trim->hot_count + 1, sizeof *trim->hot);
+    if (kept)
+        trim->hot[trim->hot_count++] = sample;
+    pthread_mutex_unlock(&trim->lock);
+    return kept;
+}
 
 /* dp_trim_part_work */
 static doppel_status fill_filter(void *user, dp_sorter *sorter, doppel_error *error) {
     const filter_fill *fill = user;
-    dp_sample_filter *filter = &fill->trim->filter;
+    doppel_trim *trim = fill->trim;
     const uint64_t *sample;
     uint64_t last = 0, count = 0, repeated = 0; /* samples are odd */
-    for (;;) {
+    do {
         DP_TRY(dp_sorter_next(sorter, &sample, error));
-        if (!sample)
-            break;
-        count = *sample == last ? count + 1 : 1;
-        last = *sample;
-        if (count == fill->least)
-            atomic_fetch_or_explicit(filter_word(filter, last), filter_bits(last), memory_order_relaxed);
-        repeated += count == fill->least ? fill->least : count > fill->least;
-    }
-    pthread_mutex_lock(&fill->trim->lock);
-    fill->trim->repeated_samples += repeated;
-    pthread_mutex_unlock(&fill->trim->lock);
+        if (!sample || *sample != last) {
+            repeated += count >= fill->least ? count : 0;
+            if ((double)count >= fill->hot && !keep_hot(trim, last))
+                return dp_no_memory(error);
+            count = 0;
+        }
+        last = sample ? *sample : 0;
+        if (sample && ++count == fill->least)
+            filter_add(&trim->filter, last);
+    } while (sample);
+    pthread_mutex_lock(&trim->lock);
+    trim->repeated_samples += repeated;
+    pthread_mutex_unlock(&trim->lock);
     return DOPPEL_OK;
+}
+
+/* The bytes of a window that is sorted. */
+enum { WINDOW_BYTES = 3 * sizeof(uint64_t) };
+
+/* The windows of one round take at most this share of the bytes of the inputs, unless they fit into memory. */
+#define ROUND_SHARE 0.4
+
+/* Samples of which each takes this share of that are divided, too. */
+#define HOT_SHARE 0.125
+
+static double round_room(const doppel_trim *trim) {
+    double room = ROUND_SHARE * (double)trim->reading[1].counts.bytes, memory = (double)trim->settings.memory / 8;
+    return room > memory ? room : memory;
+}
+
+static double windows_a_sample(const doppel_trim *trim) {
+    return trim->samples ? (double)trim->sampled_windows / (double)trim->samples : 1;
+}
+
+static int compare_samples(const void *x, const void *y) {
+    uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
 }
 
 doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
-    filter_fill fill = {trim, s->options.against_count ? 1 : 2};
+    bool against = s->options.against_count;
+    double hot = HOT_SHARE * round_room(trim) / WINDOW_BYTES / windows_a_sample(trim);
+    filter_fill fill = {trim, against ? 1 : 2, against ? INFINITY : hot > 2 ? hot : 2};
     /* Of samples that repeat, at most half are different ones. */
     if (!filter_open(&trim->filter, trim->samples / fill.least, s->memory / 8))
         return dp_no_memory(error);
-    return dp_trim_parts_run(trim, samples, "samples", fill_filter, &fill);
+    DP_TRY(dp_trim_parts_run(trim, samples, "samples", fill_filter, &fill));
+    if (trim->hot_count)
+        qsort(trim->hot, trim->hot_count, sizeof *trim->hot, compare_samples);
+    return DOPPEL_OK;
 }
 
 /* ---- short texts of `against` ---- */
 
-enum { FIRST_BITS = 1 << 20 };
+/* Texts of `against` that have fewer words than a window are windows of their own lengths. They have at least min_words
+ * words, so they are found by the hash of the first min_words, their head; those with the same head stand together. */
 
-typedef struct wanted_text {
+static size_t head_words(const doppel_trim *trim) {
+    return (size_t)trim->settings.options.min_words;
+}
+
+/* Keeps the text that was read last, if it counts. */
+static doppel_status keep_short(doppel_trim *trim, const dp_trim_text *text, uint64_t document) {
+    dp_short_texts *shorts = &trim->shorts;
+    dp_short_text kept = {.document = (uint32_t)document, .words = (uint32_t)text->count};
+    bool counts = text->count >= head_words(trim), added = true;
+    if (counts) {
+        dp_grams_make(text->hashes, 1, head_words(trim), &kept.head);
+        dp_trim_hash(&trim->settings, text->text.data, text->text.size, kept.hash);
+    }
+    pthread_mutex_lock(&trim->lock);
+    if (!counts)
+        trim->stats.short_against++;
+    else if ((added = dp_reserve(&shorts->text, &shorts->room, shorts->count + 1, sizeof *shorts->text)))
+        shorts->text[shorts->count++] = kept;
+    pthread_mutex_unlock(&trim->lock);
+    return added ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+static int compare_words(const dp_short_text *a, const dp_short_text *b) {
+    if (a->head != b->head)
+        return a->head < b->head ? -1 : 1;
+    if (a->words != b->words)
+        return a->words < b->words ? -1 : 1;
+    return memcmp(a->hash, b->hash, sizeof a->hash);
+}
+
+/* By head, number of words, words, document. */
+static int compare_shorts(const void *x, const void *y) {
+    const dp_short_text *a = x, *b = y;
+    int order = compare_words(a, b);
+    return order ? order : (a->document > b->document) - (a->document < b->document);
+}
+
+typedef struct wanted_head {
     const dp_short_texts *shorts;
-    uint64_t hash[2];
-    uint32_t words;
-} wanted_text;
+    uint64_t head;
+} wanted_head;
 
 static bool is_wanted(const void *user, uint64_t number) {
-    const wanted_text *w = user;
-    const dp_short_text *t = &w->shorts->text[number - 1];
-    return t->words == w->words && !memcmp(t->hash, w->hash, sizeof t->hash);
+    const wanted_head *w = user;
+    return w->shorts->text[number - 1].head == w->head;
 }
 
-static bool *get_first(const dp_short_texts *shorts, uint64_t word_hash) {
-    return &shorts->first[word_hash % FIRST_BITS];
-}
-
-/* The first document with this text counts; they come in any order. */
-static bool add_short(dp_short_texts *shorts, const dp_short_text *text, uint64_t first_word) {
-    const wanted_text wanted = {shorts, {text->hash[0], text->hash[1]}, text->words};
-    if (!dp_reserve(&shorts->text, &shorts->room, shorts->count + 1, sizeof *shorts->text) ||
-        (!shorts->first && !(shorts->first = calloc(FIRST_BITS, sizeof *shorts->first))) ||
-        !dp_reserve(&shorts->has_length, &shorts->length_room, text->words + 1, sizeof *shorts->has_length))
+/* All short texts are there: of those with the same words the first stays. */
+static bool prepare_shorts(dp_short_texts *shorts, uint64_t memory) {
+    size_t kept = 0;
+    if (!shorts->count)
+        return true;
+    qsort(shorts->text, shorts->count, sizeof *shorts->text, compare_shorts);
+    for (size_t i = 0; i < shorts->count; i++)
+        if (!kept || compare_words(&shorts->text[kept - 1], &shorts->text[i]))
+            shorts->text[kept++] = shorts->text[i];
+    shorts->count = kept;
+    if (!filter_open(&shorts->heads, kept, memory / 8))
         return false;
-    uint64_t *number = dp_hashmap_add_if(&shorts->numbers, text->hash[0], is_wanted, &wanted);
-    if (!number)
-        return false;
-    for (; shorts->lengths <= text->words; shorts->lengths++)
-        shorts->has_length[shorts->lengths] = false;
-    shorts->has_length[text->words] = *get_first(shorts, first_word) = true;
-    if (!*number) {
-        shorts->text[shorts->count++] = *text;
-        *number = shorts->count;
-    } else if (text->document < shorts->text[*number - 1].document) {
-        shorts->text[*number - 1].document = text->document;
+    for (size_t i = kept; i--;) {
+        dp_short_text *text = &shorts->text[i], *next = text + 1;
+        bool together = i + 1 < kept && next->head == text->head && next->words == text->words;
+        text->end = together ? next->end : (uint32_t)(i + 1);
+    }
+    for (size_t i = 0; i < kept; i++) {
+        const wanted_head wanted = {shorts, shorts->text[i].head};
+        uint64_t *first = dp_hashmap_add_if(&shorts->first, wanted.head, is_wanted, &wanted);
+        if (!first)
+            return false;
+        if (!*first)
+            *first = i + 1;
+        filter_add(&shorts->heads, wanted.head);
     }
     return true;
 }
 
 void dp_short_texts_free(dp_short_texts *shorts) {
     free(shorts->text);
-    free(shorts->first);
-    free(shorts->has_length);
-    dp_hashmap_free(&shorts->numbers);
+    free(shorts->heads.word);
+    dp_hashmap_free(&shorts->first);
 }
 
-/* A text of `against` that has fewer words than a window is a window of its own length. */
-static doppel_status keep_short(doppel_trim *trim, const dp_trim_text *text, uint64_t document) {
-    dp_short_text kept = {.document = (uint32_t)document, .words = (uint32_t)text->count};
-    bool counts = text->count >= trim->settings.options.min_words, added = true;
-    if (counts)
-        dp_trim_hash(&trim->settings, text->text.data, text->text.size, kept.hash);
-    pthread_mutex_lock(&trim->lock);
-    if (counts)
-        added = add_short(&trim->shorts, &kept, text->hashes[0]);
-    else
-        trim->stats.short_against++;
-    pthread_mutex_unlock(&trim->lock);
-    return added ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+/* The text of this length with these words, of those from `from` to before `end`; NULL: none. */
+static const dp_short_text *find_short(const dp_short_texts *shorts, size_t from, size_t end, const uint64_t hash[2]) {
+    while (from < end) {
+        size_t middle = (from + end) / 2;
+        int order = memcmp(shorts->text[middle].hash, hash, sizeof shorts->text[middle].hash);
+        if (!order)
+            return &shorts->text[middle];
+        if (order < 0)
+            from = middle + 1;
+        else
+            end = middle;
+    }
+    return NULL;
 }
 
 /* ---- windows of a document ---- */
@@ -237,52 +335,75 @@ static doppel_status find_runs(window_finder *f, uint64_t document) {
     return DOPPEL_OK;
 }
 
-static doppel_status add_passage(window_finder *f, uint64_t document, uint64_t word) {
+/* Which of the rounds a number belongs to. */
+static bool in_round(const window_search *search, uint64_t number) {
+    return (number >> 32) * search->rounds >> 32 == search->round;
+}
+
+static bool is_hot(const doppel_trim *trim, uint64_t sample) {
+    return trim->hot_count && bsearch(&sample, trim->hot, trim->hot_count, sizeof *trim->hot, compare_samples);
+}
+
+/* Adds the window at a word; of frequent samples, which are divided, only if it belongs to this round. */
+static doppel_status add_passage(window_finder *f, uint64_t document, uint64_t word, bool divided) {
     const dp_trim_text *text = &f->text;
     uint32_t from = text->starts[word], to = text->starts[word + f->trim->settings.n];
     uint64_t hash[2];
     dp_trim_hash(&f->trim->settings, text->text.data + from, to - from, hash);
-    return add_window(f, hash, document, word);
+    return divided && !in_round(f->search, hash[1]) ? DOPPEL_OK : add_window(f, hash, document, word);
 }
 
-static doppel_status find_passages(window_finder *f, const window_search *search, uint64_t document) {
+static doppel_status find_passages(window_finder *f, uint64_t document) {
     size_t found;
     DP_TRY(choose(&f->sampler, &found));
     for (size_t i = 0; i < found; i++) {
         const dp_winnowed *chosen = &f->sampler.chosen[i];
         uint64_t sample = sample_of(&f->sampler, i);
-        if ((sample >> 32) * search->rounds >> 32 != search->round || !filter_has(&f->trim->filter, sample))
+        if (!filter_has(&f->trim->filter, sample))
+            continue;
+        bool divided = f->search->rounds > 1 && is_hot(f->trim, sample);
+        if (!divided && !in_round(f->search, sample))
             continue;
         for (uint64_t word = chosen->first; word < chosen[1].first; word++)
-            DP_TRY(add_passage(f, document, word));
+            DP_TRY(add_passage(f, document, word, divided));
     }
     return DOPPEL_OK;
 }
 
-/* The longest short text that begins with a word, and shorter ones: each is cut. */
-static doppel_status find_shorts_at(window_finder *f, uint64_t document, uint64_t word) {
+/* Marks the short texts that stand at a word, where this head stands. */
+static doppel_status find_shorts_at(window_finder *f, uint64_t document, uint64_t word, uint64_t head) {
     const dp_short_texts *shorts = &f->trim->shorts;
     const dp_trim_text *text = &f->text;
-    for (uint32_t words = 1; words < shorts->lengths && word + words <= text->count; words++) {
-        wanted_text wanted = {.shorts = shorts, .words = words};
-        uint32_t from = text->starts[word], to = text->starts[word + words];
-        if (!shorts->has_length[words])
-            continue;
-        dp_trim_hash(&f->trim->settings, text->text.data + from, to - from, wanted.hash);
-        uint64_t number = dp_hashmap_find_if(&shorts->numbers, wanted.hash[0], is_wanted, &wanted);
-        const uint64_t original = number ? (uint64_t)shorts->text[number - 1].document << 32 : 0;
-        if (number)
-            DP_TRY(dp_trim_adder_add(&f->marks, (uint64_t[2]){document << 32 | word, original}));
-        f->shorts += number != 0;
+    const wanted_head wanted = {shorts, head};
+    uint64_t first = dp_hashmap_find_if(&shorts->first, head, is_wanted, &wanted);
+    for (size_t i = first ? (size_t)first - 1 : shorts->count; i < shorts->count; i = shorts->text[i].end) {
+        const dp_short_text *group = &shorts->text[i];
+        if (group->head != head || word + group->words > text->count)
+            break;
+        uint32_t from = text->starts[word], to = text->starts[word + group->words];
+        uint64_t hash[2];
+        dp_trim_hash(&f->trim->settings, text->text.data + from, to - from, hash);
+        const dp_short_text *found = find_short(shorts, i, group->end, hash);
+        if (found)
+            DP_TRY(dp_trim_adder_add(&f->marks, (uint64_t[2]){document << 32 | word, (uint64_t)found->document << 32}));
+        f->shorts += found != NULL;
     }
     return DOPPEL_OK;
 }
 
 static doppel_status find_shorts(window_finder *f, uint64_t document) {
     const dp_short_texts *shorts = &f->trim->shorts;
-    for (uint64_t i = 0; shorts->count && i < f->text.count; i++)
-        if (*get_first(shorts, f->text.hashes[i]))
-            DP_TRY(find_shorts_at(f, document, i));
+    dp_sampler *sampler = &f->sampler;
+    size_t head = head_words(f->trim), count = (size_t)f->text.count;
+    if (!shorts->count || count < head)
+        return DOPPEL_OK;
+    size_t heads = count - head + 1;
+    if (!dp_reserve(&sampler->grams, &sampler->gram_room, heads, sizeof *sampler->grams))
+        return DOPPEL_ERROR_MEMORY;
+    dp_grams_make(f->text.hashes, heads, head, sampler->grams);
+    for (size_t i = 0; i < heads; i++)
+        if (filter_has(&shorts->heads, sampler->grams[i]))
+            DP_TRY(find_shorts_at(f, document, i, sampler->grams[i]));
     return DOPPEL_OK;
 }
 
@@ -307,7 +428,7 @@ static doppel_status find_windows(window_finder *f, const window_search *search,
         DP_TRY(keep_short(trim, &f->text, number));
     if (!search->against && first)
         DP_TRY(find_shorts(f, number));
-    return find_passages(f, search, number);
+    return find_passages(f, number);
 }
 
 /* dp_input_numbered.document */
@@ -379,17 +500,12 @@ static doppel_status read_windows(window_search *search, bool against, doppel_er
 
 /* ---- rounds ---- */
 
-/* The windows of one round take at most this share of the bytes of the inputs, unless they fit into memory. */
-#define ROUND_SHARE 0.4
-
-/* How many rounds there have to be: the samples that repeat are those of so many windows, of 24 bytes each. */
+/* How many rounds there have to be. */
 static uint64_t count_rounds(const doppel_trim *trim) {
-    const dp_trim_settings *s = &trim->settings;
-    double a_sample = trim->samples ? (double)trim->sampled_windows / (double)trim->samples : 0;
-    double bytes = 24 * a_sample * (double)trim->repeated_samples;
-    double room = ROUND_SHARE * (double)trim->reading[1].counts.bytes, memory = (double)s->memory / 4;
-    room = room > memory ? room : memory;
-    return s->passages && bytes > room ? (uint64_t)(bytes / room) + 1 : 1;
+    double windows = (double)trim->repeated_windows, room = round_room(trim);
+    if (!trim->settings.options.against_count)
+        windows = windows_a_sample(trim) * (double)trim->repeated_samples;
+    return trim->settings.passages && WINDOW_BYTES * windows > room ? (uint64_t)(WINDOW_BYTES * windows / room) + 1 : 1;
 }
 
 static doppel_status find_round(window_search *search, doppel_error *error) {
@@ -397,6 +513,8 @@ static doppel_status find_round(window_search *search, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
     dp_trim_parts_open(&search->windows, trim, 3, 0x1p64, s->memory / 2);
     doppel_status status = read_windows(search, true, error);
+    if (status == DOPPEL_OK && !search->round && !prepare_shorts(&trim->shorts, s->memory))
+        status = dp_no_memory(error);
     DP_THEN(status, read_windows(search, false, error));
     if (!s->passages) {
         DP_THEN(status, dp_repeats_mark(trim, &search->windows, &trim->marks));
