@@ -1368,7 +1368,7 @@ typedef struct doppel_trim_stats {
 } doppel_trim_stats;
 DOPPEL_API void doppel_trim_get_stats(const doppel_trim *trim, doppel_trim_stats *stats);
 
-/* A repeated window. */
+/* A repeated window, or several that overlap where they stand first and occur equally often. */
 typedef struct doppel_repeat {
     uint64_t count; /* occurrences */
     uint64_t words;
@@ -1378,8 +1378,8 @@ typedef struct doppel_repeat {
     doppel_slice text; /* how it begins there, at most 200 bytes */
 } doppel_repeat;
 
-/* The most repeated windows, most frequent first, `count` of them at most 100; of passages that overlap in their first
- * document the first. *repeats is borrowed from the trim. Reads the documents they stand in. */
+/* What repeats most, most frequent first, `count` of them at most 100; of those that overlap in their first document the
+ * most frequent. *repeats is borrowed from the trim. Reads the documents they stand in. */
 DOPPEL_API doppel_status doppel_trim_get_repeats(doppel_trim *trim, const doppel_repeat **repeats, size_t *count,
                                                  doppel_error *error);
 

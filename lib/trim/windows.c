@@ -418,6 +418,7 @@ static doppel_status find_windows(window_finder *f, const window_search *search,
     DP_TRY(dp_trim_text_read(&f->text, page.text, is_page));
     uint64_t words = f->text.word_count;
     trim->documents.words[number] = words < UINT32_MAX ? (uint32_t)words : UINT32_MAX;
+    trim->documents.check[number] = dp_trim_text_check(page.text);
     if (first && !search->against) {
         f->units += f->text.count;
         f->words += words;

@@ -312,20 +312,24 @@ static void tell_undivided(const trim_job *job) {
                 choice_name(units, (unsigned)unit));
 }
 
-/* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied" */
+/* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied"; where nothing is cut, "would be
+ * cut". */
 static void tell(const trim_job *job) {
     const doppel_trim_stats *s = &job->stats;
     uint64_t documents = s->input.documents;
+    bool would = job->annotates || args_flag(job->args, "dry-run");
     char lost[80] = "";
     if (s->dropped || s->emptied)
         snprintf(lost, sizeof lost, "; %llu dropped, %llu emptied", (unsigned long long)s->dropped,
                  (unsigned long long)s->emptied);
     if (s->documents_cut) {
-        message("%llu document%s: %llu cut in %llu place%s, %.1f %% of the words%s", (unsigned long long)documents,
-                documents == 1 ? "" : "s", (unsigned long long)s->documents_cut, (unsigned long long)job->places,
-                job->places == 1 ? "" : "s", 100 * (double)s->words_cut / (double)s->words, lost);
+        message("%llu document%s: %llu %s in %llu place%s, %.1f %% of the words%s", (unsigned long long)documents,
+                documents == 1 ? "" : "s", (unsigned long long)s->documents_cut, would ? "would be cut" : "cut",
+                (unsigned long long)job->places, job->places == 1 ? "" : "s",
+                100 * (double)s->words_cut / (double)s->words, lost);
     } else {
-        message("%llu document%s: nothing cut", (unsigned long long)documents, documents == 1 ? "" : "s");
+        message("%llu document%s: nothing %scut", (unsigned long long)documents, documents == 1 ? "" : "s",
+                would ? "would be " : "");
         tell_undivided(job);
     }
 }

@@ -71,7 +71,7 @@ static const cli_command commands[] = {
      cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read again, from the folder "
+     "The run is one of doppel dedup, cluster or trim with --work DIR. Its inputs are read again, from the folder "
      "where it was started, and must be unchanged. The work folder remembers how they were read (--text-key and the "
      "like).\n"
      "The page is a single HTML file that needs no script and no network.",
