@@ -234,26 +234,34 @@ static doppel_status take_columns(doppel_trim *trim, const dp_buffer *bytes, con
     return check == head->spans_check ? DOPPEL_OK : damaged(path, error);
 }
 
-doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error) {
-    const char *work = trim->settings.options.work;
-    char path[4096];
-    dp_buffer bytes = {0}, texts = {0};
-    trim_head head;
+/* Reads `trim`, and checks that it is of a run with the same options and paths. */
+static doppel_status read_same(const doppel_trim *trim, const char *path, dp_buffer *bytes, trim_head *head,
+                               doppel_error *error) {
+    const doppel_trim_options *o = &trim->settings.options;
+    dp_buffer texts = {0};
     uint64_t number[NUMBERS];
     get_numbers(&trim->settings, number);
-    path_of(work, "trim", path);
-    doppel_status status = read_trim(path, &bytes, &head, error);
+    doppel_status status = read_trim(path, bytes, head, error);
     if (status == DOPPEL_OK && !add_texts(trim, &texts))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK &&
-        (memcmp(number, head.number, sizeof number) || head.drop_share != trim->settings.options.drop_share ||
-         texts.size != head.text_length || memcmp(texts.data, bytes.data + sizeof head, texts.size) ||
-         head.path_count[0] != trim->reading[0].count))
-        status = dp_fail_at(error, DOPPEL_ERROR_USAGE, work, 0,
+        (memcmp(number, head->number, sizeof number) || head->drop_share != o->drop_share ||
+         texts.size != head->text_length || memcmp(texts.data, bytes->data + sizeof *head, texts.size) ||
+         head->path_count[0] != trim->reading[0].count))
+        status = dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
                             "holds a run with other options or inputs: give the same, or choose another folder");
+    dp_buffer_free(&texts);
+    return status;
+}
+
+doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error) {
+    char path[4096];
+    dp_buffer bytes = {0};
+    trim_head head;
+    path_of(trim->settings.options.work, "trim", path);
+    doppel_status status = read_same(trim, path, &bytes, &head, error);
     DP_THEN(status, take_columns(trim, &bytes, &head, path, error));
     dp_buffer_free(&bytes);
-    dp_buffer_free(&texts);
     return status;
 }
 
@@ -275,6 +283,13 @@ doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *er
     if (*found && !o->resume)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
                           "holds a run already: resume it (--resume), or choose another folder");
+    if (*found) { /* before anything is read for it */
+        dp_buffer bytes = {0};
+        trim_head head;
+        doppel_status status = read_same(trim, path, &bytes, &head, error);
+        dp_buffer_free(&bytes);
+        DP_TRY(status);
+    }
     DP_TRY(dp_append_file_open(&trim->spans, o->work, "trim-spans", NULL, error));
     /* What a run that was stopped had written is written again. */
     if (!*found)
