@@ -48,14 +48,16 @@ static const char *name_of_unit(doppel_unit unit, bool several) {
     return names[unit][several];
 }
 
-/* What is repeated: "lines", "runs of 3 sentences", "passages of 50 words". */
-static void write_windows(const doppel_trim_options *o, html *page) {
+/* What is repeated: "lines", "runs of 3 sentences", "passages of 50 words"; or one of them. */
+static void write_windows(const doppel_trim_options *o, html *page, bool several) {
     if (o->unit == DOPPEL_UNIT_PASSAGE)
-        html_format(page, "passages of %llu words", (unsigned long long)o->words);
+        html_format(page, "%s of %llu %s", name_of_unit(o->unit, several), (unsigned long long)o->words,
+                    o->words == 1 ? "word" : "words");
     else if (o->run > 1)
-        html_format(page, "runs of %llu %s", (unsigned long long)o->run, name_of_unit(o->unit, true));
+        html_format(page, "%s of %llu %s", several ? "runs" : "run", (unsigned long long)o->run,
+                    name_of_unit(o->unit, true));
     else
-        html_put(page, name_of_unit(o->unit, true));
+        html_put(page, name_of_unit(o->unit, several));
 }
 
 /* ---- in and out ---- */
@@ -201,8 +203,8 @@ static void write_repeats(const trim_report *r, html *page) {
         return;
     html_put(page, "<section><h2>What repeats most</h2><p class=\"soft\">");
     html_number(page, r->stats.values);
-    html_put(page, " different ");
-    write_windows(r->options, page);
+    html_put(page, r->stats.values == 1 ? " " : " different ");
+    write_windows(r->options, page, r->stats.values != 1);
     html_put(page, r->stats.values == 1 ? " is repeated" : " are repeated");
     if (r->stats.values > r->repeats) {
         html_put(page, "; these are the ");
@@ -407,7 +409,7 @@ static void write_inputs(const trim_report *r, html *page) {
 
 static void write_unit(const doppel_trim_options *o, html *page) {
     html_row_begin(page, "Compared are");
-    write_windows(o, page);
+    write_windows(o, page, true);
     html_row_end(page);
     if (o->unit != DOPPEL_UNIT_PASSAGE) {
         html_row_begin(page, "With at least");
