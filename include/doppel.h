@@ -409,8 +409,8 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
-    bool stays;      /* `text` stays valid after the call (doppel_table.in_memory) */
-    bool from_table; /* a row of a table: `line` is its number, from 1 */
+    bool stays;              /* `text` stays valid after the call (doppel_table.in_memory) */
+    bool from_table;         /* a row of a table: `line` is its number, from 1 */
     doppel_slice text_value; /* the value of the text's key in `record`, as it stands there, a string with its quotes;
                                 data NULL: it has none, or the record had invalid UTF-8 */
 } doppel_document;
@@ -1237,8 +1237,8 @@ DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_cou
  *     doppel_trim_free(trim);
  *
  * The inputs are read three times, once more for the originals of spans, and for passages once more for each round in
- * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither on
- * threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
+ * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither
+ * on threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
 typedef struct doppel_trim doppel_trim;
 
 typedef enum doppel_unit {
@@ -1319,7 +1319,7 @@ DOPPEL_API const char *doppel_dropped_name(doppel_dropped dropped);
 typedef struct doppel_trimmed {
     uint64_t position; /* in the order of reading, those of `against` first */
     doppel_slice id;
-    const char *file;  /* as doppel_document has them */
+    const char *file; /* as doppel_document has them */
     uint64_t line;
     uint64_t words, words_cut;
     const doppel_range *cuts; /* bytes of the original text, ascending, apart from each other */
@@ -1346,7 +1346,8 @@ enum {
 };
 
 /* Reads the inputs once more (not those of `against`) and gives every document, in order, from one thread at a time,
- * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find. */
+ * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find.
+ */
 DOPPEL_API doppel_status doppel_trim_write(doppel_trim *trim, unsigned wanted,
                                            doppel_status (*document)(const doppel_trimmed *document, void *user),
                                            void *user, doppel_error *error);
@@ -1378,8 +1379,8 @@ typedef struct doppel_repeat {
     doppel_slice text; /* how it begins there, at most 200 bytes */
 } doppel_repeat;
 
-/* What repeats most, most frequent first, `count` of them at most 100; of those that overlap in their first document the
- * most frequent. *repeats is borrowed from the trim. Reads the documents they stand in. */
+/* What repeats most, most frequent first, `count` of them at most 100; of those that overlap in their first document
+ * the most frequent. *repeats is borrowed from the trim. Reads the documents they stand in. */
 DOPPEL_API doppel_status doppel_trim_get_repeats(doppel_trim *trim, const doppel_repeat **repeats, size_t *count,
                                                  doppel_error *error);
 
