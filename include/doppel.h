@@ -1236,9 +1236,13 @@ DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_cou
  *     doppel_trim_write(trim, DOPPEL_TRIM_RECORDS, take_document, user, &error);
  *     doppel_trim_free(trim);
  *
- * The inputs are read three times, once more for the originals of spans, and for passages once more for each round in
- * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither
- * on threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
+ * The inputs are read three times; once more for the originals of spans (DOPPEL_TRIM_SPANS, DOPPEL_TRIM_ANNOTATE); and
+ * for passages once more for each further round, where repeats are so frequent that their windows are compared in
+ * rounds to keep temporary files small. The inputs must not change: a text that is cut is checked against what was
+ * read. Results depend neither on threads nor on memory. Memory: what `memory` says, and besides 16 bytes a document, 8
+ * more with within or across, 8 and 8 a rule with `keep`, 60 bytes for each text of `against` with fewer than `words`
+ * words, and, with min_count or with across and cut_first, 16 bytes for each occurrence that waits until it is known
+ * whether it is cut. The time for a window grows with `words`, and with `run`: some hundreds are fine. */
 typedef struct doppel_trim doppel_trim;
 
 typedef enum doppel_unit {
@@ -1256,7 +1260,7 @@ typedef struct doppel_trim_options {
     uint64_t words;     /* of a passage, at least; 0: 50. Only for passages */
     uint64_t min_words; /* units with fewer are cut only as part of a longer run; 0: 5 */
     const char *keep;   /* in which document a repeated unit stays, as for a batch; NULL: the first */
-    uint64_t min_count; /* cut only what occurs at least so often; 0: 2, the least */
+    uint64_t min_count; /* cut only what occurs at least this often; 0: 2, the least */
     bool cut_first;     /* cut every occurrence, the first one too */
     const char *within; /* only repeats in one "document", "host", "domain" or value of a field count; NULL: all do */
     const char *across; /* only repeats in different ones count */
@@ -1276,7 +1280,7 @@ typedef struct doppel_trim_options {
     const char *work; /* a folder that keeps what was found, for `resume` and reports; NULL: nothing is kept */
     bool resume;      /* continue after the last stage that the run of `work` has finished */
     const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
-    /* What is going on ("samples", "windows", "repeats", ...) and how far it is, now and then. May be NULL. */
+    /* What is going on ("samples", "repeats", "copies", "spans") and how far it is, now and then. May be NULL. */
     void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
     void *user;
 } doppel_trim_options;

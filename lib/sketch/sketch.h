@@ -61,7 +61,7 @@ int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 
 /* ---- hashes of shared runs: winnow.c ---- */
 
-/* The grams in a row of which one is chosen, for runs of so many features; a gram is run - window + 1 features. */
+/* The grams in a row of which one is chosen, for runs of this many features; a gram is run - window + 1 features. */
 size_t dp_winnow_window(size_t run);
 /* The hash of each of `grams` grams, an odd number: the sum of its features (grams + gram - 1 in all), each multiplied
  * by how far it is from the end, spread over all bits. */

@@ -135,13 +135,11 @@ typedef struct first_reader {
     dp_sampler sampler;
     doppel_error error;
     dp_buffer url;
-    bool against;
 } first_reader;
 
 typedef struct first_reading {
     doppel_trim *trim;
     dp_trim_parts *samples; /* NULL: none are taken */
-    bool against;
 } first_reading;
 
 typedef struct first_entry {
@@ -248,7 +246,7 @@ static doppel_status take_entries(void *user, doppel_slice bytes) {
 static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_trim_parts *samples,
                                 doppel_error *error) {
     bool against = reading == &trim->reading[0];
-    first_reading first = {.trim = trim, .samples = samples, .against = against};
+    first_reading first = {.trim = trim, .samples = samples};
     const doppel_work work = {
         .user = &first, .begin = begin_first, .document = read_first_document, .end = end_first, .emit = take_entries};
     const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};

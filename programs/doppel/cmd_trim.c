@@ -45,8 +45,9 @@ const cli_option trim_options[] = {
      "written. As passages, those with fewer than --words words are matched whole"},
     AGAINST_OPTIONS,
     {"spans", 0, OPTION_OUTPUT, "FILE",
-     "write a line for each span that is cut: its document, bytes and words, and the original; reads the inputs once "
-     "more"},
+     "write a line for each span that is cut: {\"id\",\"start\",\"end\",\"words\",\"originalId\",\"originalStart\"}, "
+     "in "
+     "bytes of the text as it was; reads the inputs once more"},
     {"dropped", 0, OPTION_OUTPUT, "FILE", "write a line for each document that is dropped or left empty, and why"},
     {"annotate", 0, OPTION_FLAG, NULL,
      "cut nothing: write all documents, with their spans added as a field spans, replacing one of this name"},
@@ -347,6 +348,7 @@ static int print_summary(const trim_job *job, int code) {
     text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(job->loaded.recipe)));
     text_counts(&out, &s->input);
     text_member_count(&out, "against", s->against.documents);
+    text_member_count(&out, "shortAgainst", s->short_against);
     text_member_count(&out, "documentsCut", s->documents_cut);
     text_member_count(&out, "spans", s->spans);
     text_member_count(&out, "words", s->words);

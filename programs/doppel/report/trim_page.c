@@ -112,7 +112,7 @@ static void write_counts(const trim_report *r, html *page) {
 
 /* ---- how much is cut ---- */
 
-/* A bar that is so many times higher than the next would leave nothing to see of the others: it is not drawn. */
+/* A bar this many times higher than the next would leave nothing to see of the others: it is not drawn. */
 enum { TOO_HIGH = 4 };
 
 /* Bars for the steps from `first` on; returns how many. */
@@ -408,7 +408,7 @@ static void write_inputs(const trim_report *r, html *page) {
 }
 
 static void write_unit(const doppel_trim_options *o, html *page) {
-    html_row_begin(page, "Compared are");
+    html_row_begin(page, "Units compared");
     write_windows(o, page, true);
     html_row_end(page);
     if (o->unit != DOPPEL_UNIT_PASSAGE) {
@@ -420,7 +420,7 @@ static void write_unit(const doppel_trim_options *o, html *page) {
 }
 
 static void write_rules(const doppel_trim_options *o, html *page) {
-    html_row_begin(page, "Cut is");
+    html_row_begin(page, "What is cut");
     if (o->against_count)
         html_put(page, "what the documents compared with contain");
     else
@@ -428,7 +428,7 @@ static void write_rules(const doppel_trim_options *o, html *page) {
                     o->cut_first ? "everywhere" : "but not the first one");
     html_row_end(page);
     if (!o->against_count)
-        html_row_text(page, "The first is by", o->keep ? o->keep : "first");
+        html_row_text(page, "Which one stays", o->keep ? o->keep : "first");
     html_row_text(page, "Only within one", o->within);
     html_row_text(page, "Only across different", o->across);
 }
@@ -436,13 +436,13 @@ static void write_rules(const doppel_trim_options *o, html *page) {
 static void write_drops(const doppel_trim_options *o, html *page) {
     if (!o->drop && !o->drop_below && o->drop_share <= 0)
         return;
-    html_row_begin(page, "Dropped are documents");
+    html_row_begin(page, "Documents dropped");
     if (o->drop)
-        html_put(page, "of which anything is cut");
+        html_put(page, "those of which anything is cut");
     else if (o->drop_below)
-        html_format(page, "that lost words and have fewer than %llu left", (unsigned long long)o->drop_below);
+        html_format(page, "those that lost words and have fewer than %llu left", (unsigned long long)o->drop_below);
     if (!o->drop && o->drop_share > 0)
-        html_format(page, "%sof which more than %g %% of the words are cut", o->drop_below ? ", and those " : "",
+        html_format(page, "%sthose of which more than %g %% of the words are cut", o->drop_below ? ", and " : "",
                     100 * o->drop_share);
     html_row_end(page);
 }
