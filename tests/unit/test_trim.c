@@ -198,6 +198,7 @@ static void a_passage_that_repeats_itself(void **state) {
     check_texts(o, (texts){{"ha ha ha ha ha ha"}}, "[9-17 3 a@0]ha ha ha \n");
     check_texts(o, (texts){{"ha ha ha ha ha ha ha ha"}}, "[9-18 3 a@0][12-21 3 a@0][15-23 3 a@0]ha ha ha \n");
     o.cut_first = true;
+    check_texts(o, (texts){{"ha ha ha ha", "ha ha ha"}}, "[0-9 3 b@0][3-11 3 b@0] !empty\n[0-8 3 a@0] !empty\n");
     check_texts(o, (texts){{"ha ha ha ha ha"}}, "ha ha ha ha ha\n");
     check_texts(o, (texts){{"ha ha ha ha ha ha ha ha"}}, "[0-15 5 a@9][9-18 3 a@0][12-21 3 a@0][15-23 3 a@0] !empty\n");
 }

@@ -12,8 +12,7 @@ static const char trim_style[] =
     ".lines{white-space:pre-line}td .text{padding:0}td .meta{margin:2px 0 0}"
     ".list tbody tr:first-child>*{border-top:1px solid var(--line)}.list th{width:14%}.list th:first-child{width:auto}"
     ".list th.wide{width:20%}"
-    "@media(max-width:760px){.three{grid-template-columns:repeat(2,minmax(0,1fr))}.list th{width:19%}"
-    ".list th.wide{width:23%}}";
+    "@media(max-width:760px){.three{grid-template-columns:repeat(2,minmax(0,1fr))}.list th,.list th.wide{width:23%}}";
 
 /* An id is shown up to here: a few lines on a phone. */
 enum { MOST_ID = 400 };
