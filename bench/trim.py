@@ -109,13 +109,13 @@ def measure_found(trim):
         path = data.make(trim.corpus, unit, trim.slice)
         command = command_of(trim, unit, options, path) + ["--spans", trim.path("spans")]
         summary(command)
-        add_found(trim, f"doppel trim, {trim.slice} MB, {unit}s", truth.score(data.truth_of(path),
-                                                                         truth.of_doppel(trim.path("spans"))), command)
+        found = truth.score(data.truth_of(path), truth.of_doppel(trim.path("spans")))
+        add_found(trim, f"{unit}s of {trim.slice} MB, ", found, command)
 
 
 def add_found(trim, what, found, command):
-    for name, value in zip(("repeats cut", "repeats cut, undisguised", "repeats among what is cut"), found):
-        trim.add(f"{what}: {name}", value, "%", command)
+    for name, value in zip(("of the repeats, cut", "of those undisguised, cut", "of what is cut, repeats"), found):
+        trim.add(f"    {what}{name}", value, "%", command)
 
 
 # ---- peers ----
@@ -150,14 +150,13 @@ def compare(trim, venv, peer):
     trim.add(f"peer: {name}, {into}", size / seconds / 1e6, "MB/s", shown, peer=name, ratio=seconds / mine)
     trim.add("    peak memory, of the input", 100 * memory / size, "% of", shown)
     trim.add("    temporary files, of the input", 100 * temporary / size, "% of", shown)
-    add_found(trim, f"peer: {name}, {into}", truth.score(data.truth_of(path), cuts), shown)
+    add_found(trim, "", truth.score(data.truth_of(path), cuts), shown)
     trim.add(f"doppel trim, {into}", size / mine / 1e6, "MB/s", command, best=size / best / 1e6)
     trim.add("    peak memory, of the input", 100 * used / size, "% of", command)
     trim.add("    temporary files, of the input", 100 * summary(command)["temporaryBytes"] / size, "% of", command)
     with_spans = command + ["--spans", trim.path("spans")]
     summary(with_spans)
-    add_found(trim, f"doppel trim, {into}", truth.score(data.truth_of(path), truth.of_doppel(trim.path("spans"))),
-              with_spans)
+    add_found(trim, "", truth.score(data.truth_of(path), truth.of_doppel(trim.path("spans"))), with_spans)
     trim.add(f"doppel to {name}", seconds / mine, "x", "bench/run", peer=name, ratio=seconds / mine)
 
 
