@@ -11,6 +11,7 @@ Prints the seconds it took, the most memory of all its processes and the most by
 at every tenth of a second. FOLDER, which must not be there, gets `spans`: id, start and end of each span that was cut.
 """
 import array
+import functools
 import glob
 import importlib.util
 import itertools
@@ -97,6 +98,7 @@ def write_spans(path, rows):
 
 # ---- Dolma ----
 
+@functools.lru_cache
 def load_dolma():
     """The extension alone: the package around it asks for much that this does not use."""
     package = importlib.util.find_spec("dolma")
