@@ -29,7 +29,7 @@ test-full: ## the same at full size, and the tests on 64-bit ARM under emulation
 	@scripts/install-deps build test wheel services cross
 	@scripts/test full
 
-bench: ## measure, beside the peers; PART=cores (or text, near, dedup, engine, serve, redis, stream, python): that part alone
+bench: ## measure, beside the peers; PART=cores (or text, near, dedup, trim, engine, serve, redis, stream, python): that part alone
 	@scripts/install-deps build bench services
 	@scripts/build release product bench
 	@bench/run $(if $(PART),--part $(PART))

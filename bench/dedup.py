@@ -14,6 +14,7 @@ import tempfile
 import time
 
 import dedup_data as data
+from table import CPU_CLOCK
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 METHODS = (("auto, similarity 0.8", ("--similarity", "0.8"), 100),
@@ -54,9 +55,10 @@ def into_cache(path):
             pass
 
 
-def run(command):
+def run(command, threads=None):
     """(seconds, peak memory in bytes) of a command. The peak is asked for while it runs: what the system tells
-    afterwards counts the memory of this script too, from before it became the command."""
+    afterwards counts the memory of this script too, from before it became the command. With the number of its threads,
+    seconds go by the CPU where BENCH_CLOCK says so."""
     with tempfile.TemporaryFile() as said:
         started, memory, done = time.perf_counter(), 0, 0
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
@@ -64,8 +66,10 @@ def run(command):
             with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
                 memory = max([memory] + [int(line.split()[1]) for line in file if line.startswith("VmHWM")])
             time.sleep(0.005)
-            done, status, _ = os.wait4(process.pid, os.WNOHANG)
+            done, status, usage = os.wait4(process.pid, os.WNOHANG)
         taken = time.perf_counter() - started
+        if CPU_CLOCK and threads:
+            taken = (usage.ru_utime + usage.ru_stime) / threads
         said.seek(0)
         if status:
             sys.exit(f"bench: {' '.join(command)} failed: {said.read().decode()}")

@@ -5,7 +5,7 @@ import os
 
 CPU_CLOCK = os.environ.get("BENCH_CLOCK") == "cpu"  # as in bench/measure.h
 FIELDS = ["date", "machine", "command", "what", "value", "best", "unit", "budget", "predicted", "peer", "ratio"]
-SMALLER_IS_BETTER = ("MiB", "MB", "B", "s", "ms", "us", "ns")
+SMALLER_IS_BETTER = ("MiB", "MB", "B", "s", "ms", "us", "ns", "% of")
 
 
 def processor():
