@@ -238,6 +238,20 @@ static void the_order_of_keeping(void **state) {
                 "[0-26 5 c@0]a\n[0-26 5 c@0]b bb\n" LINE_A "~c\n");
 }
 
+/* The length of a page is that of its text. */
+static void the_longest_of_pages(void **state) {
+    (void)state;
+    static const char records[] = "{\"id\":\"a\",\"html\":\"<p><b><i>Accept all of our cookies</i></b></p>\"}\n"
+                                  "{\"id\":\"b\",\"html\":\"<p>Accept all of our cookies</p><p>more of it</p>\"}\n"
+                                  "{\"id\":\"c\",\"text\":\"Accept all of our cookies\\nx\"}\n";
+    const char *path = "pages.jsonl";
+    spit(path, records, sizeof records - 1);
+    check_paths(&path, 1, (doppel_trim_options){.keep = "longest", .content = DOPPEL_CONTENT_ALL},
+                "[0-25 5 b@0] !empty\n" LINE_A "~more of it\n[0-26 5 b@0]x\n");
+    check_paths(&path, 1, (doppel_trim_options){.keep = "shortest", .content = DOPPEL_CONTENT_ALL},
+                LINE_A "\n[0-26 5 a@0]more of it\n[0-26 5 a@0]x\n");
+}
+
 static void least_counts(void **state) {
     (void)state;
     static const texts given = {{LINE_A "\n" LINE_B, LINE_A "\n" LINE_B, LINE_A}};
@@ -384,6 +398,21 @@ static void short_texts_that_are_ignored_are_counted(void **state) {
     assert_int_equal(stats.against.documents, 6);
     assert_int_equal(stats.repeated, 1);
     assert_int_equal(stats.words, 4);
+    doppel_trim_free(trim);
+}
+
+/* What those texts repeat of each other is not counted. */
+static void repeats_of_others_are_not_counted(void **state) {
+    (void)state;
+    const char *path = "texts.jsonl", *other = "against.jsonl";
+    doppel_trim_stats stats;
+    save_texts(other, (texts){{LINE_A "\n" LINE_A, LINE_A "\n" LINE_B, LINE_B}}, 'q');
+    save_texts(path, (texts){{LINE_A "\nx"}}, 'a');
+    doppel_trim *trim = find_repeats(&path, 1, (doppel_trim_options){.against = &other, .against_count = 1});
+    doppel_trim_get_stats(trim, &stats);
+    assert_int_equal(stats.repeated, 1);
+    assert_int_equal(stats.values, 1);
+    assert_int_equal(stats.units, 2);
     doppel_trim_free(trim);
 }
 
@@ -629,23 +658,31 @@ static void a_callback_ends_it(void **state) {
     doppel_trim_free(trim);
 }
 
+/* Found, then read again: the same documents, other ones, more or fewer of them, or other bytes around them. */
 static void an_input_that_changes(void **state) {
     (void)state;
+    static const texts changed[] = {{{LINE_A, LINE_A "\nx", LINE_A, "y", "z", "y", "z", "y", "z", "y", "z"}},
+                                    {{LINE_A, "Accept allof our cookies\nxx"}}, /* as many bytes, fewer words */
+                                    {{"x", LINE_A}},
+                                    {{LINE_A}},
+                                    {{NULL}}};
     const char *path = "texts.jsonl";
-    doppel_error error = {0};
-    save_texts(path, (texts){{LINE_A, LINE_A}}, 'a');
-    for (int way = 0; way < 3; way++) {
+    for (size_t way = 0; way <= sizeof changed / sizeof *changed; way++) {
+        doppel_error error = {0};
         save_texts(path, (texts){{LINE_A, LINE_A "\nx"}}, 'a');
+        dp_buffer file = slurp(path);
         doppel_trim *trim = find_repeats(&path, 1, (doppel_trim_options){0});
-        if (way == 0)
-            save_texts(path, (texts){{LINE_A, LINE_A "\nx", LINE_A}}, 'a'); /* another document */
-        else if (way == 1)
-            save_texts(path, (texts){{LINE_A, "Accept allof our cookies\nxx"}}, 'a'); /* as many bytes, fewer words */
+        if (way < sizeof changed / sizeof *changed)
+            save_texts(path, changed[way], 'a');
         else
-            save_texts(path, (texts){{"x", LINE_A}}, 'a');
-        assert_int_equal(doppel_trim_write(trim, DOPPEL_TRIM_SPANS, NULL, NULL, &error), DOPPEL_ERROR_INPUT);
+            assert_true(dp_buffer_add(&file, "\n", 1));
+        if (way == sizeof changed / sizeof *changed)
+            spit(path, file.data, file.size);
+        assert_int_equal(doppel_trim_write(trim, way % 2 ? 0 : DOPPEL_TRIM_SPANS, NULL, NULL, &error),
+                         DOPPEL_ERROR_INPUT);
         assert_non_null(strstr(error.message, "changed"));
         doppel_trim_free(trim);
+        dp_buffer_free(&file);
     }
 }
 
@@ -672,6 +709,7 @@ int main(void) {
         TEST(spans_join_by_original_and_shift),
         TEST(windows_that_adjoin_are_one_span),
         TEST(the_order_of_keeping),
+        TEST(the_longest_of_pages),
         TEST(least_counts),
         TEST(windows_that_overlap_count_once),
         TEST(every_occurrence_is_cut),
@@ -681,6 +719,7 @@ int main(void) {
         TEST(only_what_others_contain_is_cut),
         TEST(short_texts_are_matched_whole),
         TEST(short_texts_that_are_ignored_are_counted),
+        TEST(repeats_of_others_are_not_counted),
         TEST(documents_that_are_dropped),
         TEST(no_cut_between_a_letter_and_its_marks),
         TEST(no_cut_between_a_space_and_its_marks),
