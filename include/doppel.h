@@ -409,8 +409,8 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
-    bool stays;      /* `text` stays valid after the call (doppel_table.in_memory) */
-    bool from_table; /* a row of a table: `line` is its number, from 1 */
+    bool stays;              /* `text` stays valid after the call (doppel_table.in_memory) */
+    bool from_table;         /* a row of a table: `line` is its number, from 1 */
     doppel_slice text_value; /* the value of the text's key in `record`, as it stands there, a string with its quotes;
                                 data NULL: it has none, or the record had invalid UTF-8 */
 } doppel_document;
@@ -1236,9 +1236,13 @@ DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_cou
  *     doppel_trim_write(trim, DOPPEL_TRIM_RECORDS, take_document, user, &error);
  *     doppel_trim_free(trim);
  *
- * The inputs are read three times, once more for the originals of spans, and for passages once more for each round in
- * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither on
- * threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
+ * The inputs are read three times; once more for the originals of spans (DOPPEL_TRIM_SPANS, DOPPEL_TRIM_ANNOTATE); and
+ * for passages once more for each further round, where repeats are so frequent that their windows are compared in
+ * rounds to keep temporary files small. The inputs must not change: a text that is cut is checked against what was
+ * read. Results depend neither on threads nor on memory. Memory: what `memory` says, and besides 16 bytes a document, 8
+ * more with within or across, 8 and 8 a rule with `keep`, 60 bytes for each text of `against` with fewer than `words`
+ * words, and, with min_count or with across and cut_first, 16 bytes for each occurrence that waits until it is known
+ * whether it is cut. The time for a window grows with `words`, and with `run`: some hundreds are fine. */
 typedef struct doppel_trim doppel_trim;
 
 typedef enum doppel_unit {
@@ -1256,7 +1260,7 @@ typedef struct doppel_trim_options {
     uint64_t words;     /* of a passage, at least; 0: 50. Only for passages */
     uint64_t min_words; /* units with fewer are cut only as part of a longer run; 0: 5 */
     const char *keep;   /* in which document a repeated unit stays, as for a batch; NULL: the first */
-    uint64_t min_count; /* cut only what occurs at least so often; 0: 2, the least */
+    uint64_t min_count; /* cut only what occurs at least this often; 0: 2, the least */
     bool cut_first;     /* cut every occurrence, the first one too */
     const char *within; /* only repeats in one "document", "host", "domain" or value of a field count; NULL: all do */
     const char *across; /* only repeats in different ones count */
@@ -1276,7 +1280,7 @@ typedef struct doppel_trim_options {
     const char *work; /* a folder that keeps what was found, for `resume` and reports; NULL: nothing is kept */
     bool resume;      /* continue after the last stage that the run of `work` has finished */
     const doppel_input_options *input; /* how to read: threads, keys, bad, progress, stop; NULL: the defaults */
-    /* What is going on ("samples", "windows", "repeats", ...) and how far it is, now and then. May be NULL. */
+    /* What is going on ("samples", "repeats", "copies", "spans") and how far it is, now and then. May be NULL. */
     void (*progress)(const char *stage, uint64_t done, uint64_t total, void *user);
     void *user;
 } doppel_trim_options;
@@ -1319,7 +1323,7 @@ DOPPEL_API const char *doppel_dropped_name(doppel_dropped dropped);
 typedef struct doppel_trimmed {
     uint64_t position; /* in the order of reading, those of `against` first */
     doppel_slice id;
-    const char *file;  /* as doppel_document has them */
+    const char *file; /* as doppel_document has them */
     uint64_t line;
     uint64_t words, words_cut;
     const doppel_range *cuts; /* bytes of the original text, ascending, apart from each other */
@@ -1346,7 +1350,8 @@ enum {
 };
 
 /* Reads the inputs once more (not those of `against`) and gives every document, in order, from one thread at a time,
- * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find. */
+ * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find.
+ */
 DOPPEL_API doppel_status doppel_trim_write(doppel_trim *trim, unsigned wanted,
                                            doppel_status (*document)(const doppel_trimmed *document, void *user),
                                            void *user, doppel_error *error);
@@ -1368,7 +1373,7 @@ typedef struct doppel_trim_stats {
 } doppel_trim_stats;
 DOPPEL_API void doppel_trim_get_stats(const doppel_trim *trim, doppel_trim_stats *stats);
 
-/* A repeated window. */
+/* A repeated window, or several that overlap where they stand first and occur equally often. */
 typedef struct doppel_repeat {
     uint64_t count; /* occurrences */
     uint64_t words;
@@ -1378,8 +1383,8 @@ typedef struct doppel_repeat {
     doppel_slice text; /* how it begins there, at most 200 bytes */
 } doppel_repeat;
 
-/* The most repeated windows, most frequent first, `count` of them at most 100; of passages that overlap in their first
- * document the first. *repeats is borrowed from the trim. Reads the documents they stand in. */
+/* What repeats most, most frequent first, `count` of them at most 100; of those that overlap in their first document
+ * the most frequent. *repeats is borrowed from the trim. Reads the documents they stand in. */
 DOPPEL_API doppel_status doppel_trim_get_repeats(doppel_trim *trim, const doppel_repeat **repeats, size_t *count,
                                                  doppel_error *error);
 

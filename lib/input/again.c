@@ -1,5 +1,5 @@
-/* again.c - inputs that are read more than once: stdin, which is copied unless it is a plain file, and named pipes, which
- * are refused. */
+/* again.c - inputs that are read more than once: stdin, which is copied unless it is a plain file, and named pipes,
+ * which are refused. */
 #include "input/input.h"
 
 #include <errno.h>

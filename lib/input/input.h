@@ -79,7 +79,7 @@ doppel_status dp_check_pipes(const dp_input_paths *paths, doppel_error *error);
 
 /* How stdin can be read again. Starts as all zero. */
 typedef struct dp_stdin_copy {
-    bool kept;      /* it can, from `start` on */
+    bool kept; /* it can, from `start` on */
     int64_t start;
     uint64_t bytes; /* of the copy of it, a nameless file in `tmp`; 0: it needed none */
 } dp_stdin_copy;
@@ -112,7 +112,8 @@ doppel_status dp_record_parser_run(dp_record_parser *parser, doppel_slice record
 
 /* ---- records, changed as they stand: record.c ---- */
 
-/* Appends a string of JSON, still escaped and without its quotes, but for parts of its text, ascending. False: no memory.
+/* Appends a string of JSON, still escaped and without its quotes, but for parts of its text, ascending. False: no
+ * memory.
  */
 bool dp_json_string_cut(doppel_slice raw, const doppel_range *cuts, size_t count, dp_buffer *to);
 

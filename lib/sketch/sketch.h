@@ -61,10 +61,10 @@ int64_t dp_df_weight(const doppel_df *df, uint64_t feature_hash);
 
 /* ---- hashes of shared runs: winnow.c ---- */
 
-/* The grams in a row of which one is chosen, for runs of so many features; a gram is run - window + 1 features. */
+/* The grams in a row of which one is chosen, for runs of this many features; a gram is run - window + 1 features. */
 size_t dp_winnow_window(size_t run);
-/* The hash of each of `grams` grams, an odd number: the sum of its features (grams + gram - 1 in all), each multiplied by
- * how far it is from the end, spread over all bits. */
+/* The hash of each of `grams` grams, an odd number: the sum of its features (grams + gram - 1 in all), each multiplied
+ * by how far it is from the end, spread over all bits. */
 void dp_grams_make(const uint64_t *features, size_t grams, size_t gram, uint64_t *to);
 
 /* A gram that is chosen, by its place, and the first run that chooses it: runs from there on up to that of the next

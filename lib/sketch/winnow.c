@@ -1,9 +1,9 @@
 /* winnow.c - hashes by which shared runs of words meet.
  *
  * A run of N features holds `window` grams in a row, a gram being N - window + 1 of them. Of every `window` grams in a
- * row the one with the least hash is chosen (winnowing). Which one that is depends on the run alone, so wherever the run
- * stands, the same one is chosen: no shared run is missed. Long grams make few false candidates, wide windows few hashes
- * (2 of window + 1). */
+ * row the one with the least hash is chosen (winnowing). Which one that is depends on the run alone, so wherever the
+ * run stands, the same one is chosen: no shared run is missed. Long grams make few false candidates, wide windows few
+ * hashes (2 of window + 1). */
 #include "kernel/kernel.h"
 #include "sketch/sketch.h"
 

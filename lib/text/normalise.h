@@ -51,8 +51,8 @@ typedef struct dp_normaliser {
     bool failed; /* no memory for a range */
 } dp_normaliser;
 
-/* Fails when utf8proc is another version than the table. A ranged one goes byte by byte through ASCII, and code point by
- * code point through the rest. */
+/* Fails when utf8proc is another version than the table. A ranged one goes byte by byte through ASCII, and code point
+ * by code point through the rest. */
 doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *options, bool ranged, doppel_error *error);
 void dp_normaliser_close(dp_normaliser *n);
 void dp_normaliser_reset(dp_normaliser *n);

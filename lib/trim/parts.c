@@ -6,7 +6,7 @@
 /* Records that an adder holds for each part: 64 parts of 256 records of 24 bytes fit the second cache. */
 enum { HELD = 256 };
 
-/* Records that parts hold at least: with fewer, they would be written in so many runs that these become the cost. */
+/* Records that parts hold at least: with fewer, there would be too many runs to merge. */
 enum { LEAST = DP_TRIM_PARTS * 4096 };
 
 void dp_trim_parts_open(dp_trim_parts *parts, doppel_trim *trim, size_t words, double limit, uint64_t bytes) {
@@ -39,7 +39,7 @@ void dp_trim_parts_close(dp_trim_parts *parts) {
     parts->open = false;
 }
 
-/* A part has written so much more, or less, to its file. */
+/* The bytes in the file of a part have changed. */
 static void count_disk(dp_trim_disk *disk, uint64_t before, uint64_t after) {
     unsigned long long now = atomic_fetch_add(&disk->now, after - before) + after - before, most = disk->most;
     while (now > most && !atomic_compare_exchange_weak(&disk->most, &most, now))

@@ -169,10 +169,12 @@ static void end_marker(marker *m) {
 
 static doppel_status mark_windows(marker *m, dp_sorter *sorter, doppel_error *error) {
     const uint64_t *record;
-    for (;;) {
+    for (uint64_t taken = 1;; taken++) {
         DP_TRY(dp_sorter_next(sorter, &record, error));
         if (!record)
             break;
+        if (!(taken % 65536) && dp_stopped(m->trim->settings.input.stop))
+            return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
         if (record[0] != m->hash[0] || record[1] != m->hash[1]) {
             end_group(m);
             m->hash[0] = record[0];

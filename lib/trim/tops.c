@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Windows that are given, and bytes of their texts. */
+/* Repeats that are given, and bytes of their texts. */
 enum { GIVEN = 100, BEGIN = 200 };
 
 static bool is_less(const dp_trim_top *a, const dp_trim_top *b) {
@@ -31,33 +31,66 @@ void dp_tops_push(dp_trim_tops *tops, dp_trim_top top) {
 
 /* ---- which ones are given ---- */
 
-static int compare_tops(const void *x, const void *y) {
+/* Windows that overlap where they stand first and occur equally often: a longer repeat. */
+typedef struct chain {
+    dp_trim_top top; /* the first of them */
+    uint32_t end;    /* the unit after the last */
+} chain;
+
+static int compare_places(const void *x, const void *y) {
     const dp_trim_top *a = x, *b = y;
-    return is_less(b, a) ? -1 : is_less(a, b);
+    return (a->place > b->place) - (a->place < b->place);
 }
 
-/* Whether a window overlaps one that is given already: neighbours in one passage are as frequent as each other. */
-static bool overlaps(const doppel_trim *trim, uint64_t document, uint64_t unit) {
+static int compare_chains(const void *x, const void *y) {
+    const chain *a = x, *b = y;
+    return is_less(&b->top, &a->top) ? -1 : is_less(&a->top, &b->top);
+}
+
+/* Makes chains of the windows; gives how many. */
+static size_t make_chains(dp_trim_tops *tops, size_t n, chain *chains) {
+    size_t count = 0;
+    qsort(tops->top, tops->count, sizeof *tops->top, compare_places);
+    for (size_t i = 0; i < tops->count; i++) {
+        dp_trim_top top = tops->top[i];
+        chain *last = count ? &chains[count - 1] : NULL;
+        uint32_t end = (uint32_t)(top.place + n);
+        if (last && last->top.place >> 32 == top.place >> 32 && last->top.count == top.count &&
+            (uint32_t)top.place < last->end)
+            last->end = end;
+        else
+            chains[count++] = (chain){top, end};
+    }
+    return count;
+}
+
+/* Whether a chain overlaps one that is given already: neighbours in one passage are about as frequent as each other. */
+static bool overlaps(const doppel_trim *trim, uint64_t document, const chain *c) {
     for (size_t i = 0; i < trim->repeat_count; i++) {
         const doppel_repeat *given = &trim->repeats[i];
-        uint64_t apart = given->start > unit ? given->start - unit : unit - given->start;
-        if (given->original == document && apart < trim->settings.n)
+        if (given->original == document && given->start < c->end && (uint32_t)c->top.place < given->words)
             return true;
     }
     return false;
 }
 
-/* Chooses; for now `start` is a unit. */
-static void choose(doppel_trim *trim) {
+/* Chooses; for now `start` is the first unit, and `words` the one after the last. */
+static bool choose(doppel_trim *trim) {
     const dp_trim_documents *d = &trim->documents;
-    qsort(trim->tops.top, trim->tops.count, sizeof *trim->tops.top, compare_tops);
-    for (size_t i = 0; i < trim->tops.count && trim->repeat_count < GIVEN; i++) {
-        const dp_trim_top *top = &trim->tops.top[i];
+    chain *chains = malloc((trim->tops.count + 1) * sizeof *chains);
+    if (!chains)
+        return false;
+    size_t count = make_chains(&trim->tops, trim->settings.n, chains);
+    qsort(chains, count, sizeof *chains, compare_chains);
+    for (size_t i = 0; i < count && trim->repeat_count < GIVEN; i++) {
+        const dp_trim_top *top = &chains[i].top;
         uint64_t rank = top->place >> 32, document = d->by_rank ? d->by_rank[rank] : rank;
-        if (!trim->settings.passages || !overlaps(trim, document, (uint32_t)top->place))
-            trim->repeats[trim->repeat_count++] =
-                (doppel_repeat){.count = top->count, .original = document, .start = (uint32_t)top->place};
+        if (!overlaps(trim, document, &chains[i]))
+            trim->repeats[trim->repeat_count++] = (doppel_repeat){
+                .count = top->count, .original = document, .start = (uint32_t)top->place, .words = chains[i].end};
     }
+    free(chains);
+    return true;
 }
 
 /* ---- what they say ---- */
@@ -93,7 +126,7 @@ static bool copy_slice(doppel_slice from, doppel_slice *to) {
 }
 
 static bool fill(doppel_repeat *repeat, const dp_trim_text *text, doppel_slice bytes, doppel_slice id) {
-    uint64_t unit = repeat->start, end = unit + text->settings->n;
+    uint64_t unit = repeat->start, end = repeat->words;
     uint64_t from = text->bounds[unit], length = text->bounds[end] - from;
     if (length > BEGIN)
         for (length = BEGIN; length && ((unsigned char)bytes.data[from + length] & 0xC0) == 0x80;)
@@ -112,7 +145,7 @@ static doppel_status read_top(top_reader *r, uint64_t number, const doppel_docum
         doppel_repeat *repeat = &r->trim->repeats[i];
         if (repeat->original != number)
             continue;
-        if (repeat->start + r->trim->settings.n > r->text.count)
+        if (repeat->words > r->text.count)
             return dp_inputs_changed(&r->error);
         if (!fill(repeat, &r->text, page.text, document->id))
             return DOPPEL_ERROR_MEMORY;
@@ -180,9 +213,7 @@ doppel_status doppel_trim_get_repeats(doppel_trim *trim, const doppel_repeat **r
     doppel_status status = DOPPEL_OK;
     if (!trim->repeats) {
         trim->repeats = calloc(GIVEN, sizeof *trim->repeats);
-        status = trim->repeats ? DOPPEL_OK : dp_no_memory(error);
-        if (status == DOPPEL_OK)
-            choose(trim);
+        status = trim->repeats && choose(trim) ? DOPPEL_OK : dp_no_memory(error);
         if (trim->repeat_count)
             DP_THEN(status, read_tops(trim, error));
         if (status != DOPPEL_OK)

@@ -22,17 +22,17 @@ static doppel_status refuse(doppel_error *error, const char *why) {
 static doppel_status check_numbers(dp_trim_settings *s, doppel_error *error) {
     doppel_trim_options *o = &s->options;
     if (o->unit > DOPPEL_UNIT_PASSAGE)
-        return refuse(error, "unit: line, sentence, paragraph or passage");
+        return refuse(error, "unit is line, sentence, paragraph or passage");
     if (s->passages && o->run)
-        return refuse(error, "run is for lines, sentences and paragraphs; the length of passages is words");
+        return refuse(error, "run counts lines, sentences or paragraphs; the length of passages is words");
     if (!s->passages && o->words)
         return refuse(error, "words is the length of passages: it needs unit passage");
     if (o->run > UINT32_MAX / 2 || o->words > UINT32_MAX / 2)
         return refuse(error, "run and words: at most 2147483647");
     if (o->min_count == 1)
-        return refuse(error, "min_count: what occurs once is no repeat; 2 is the least");
+        return refuse(error, "min-count: what occurs once is no repeat; 2 is the least");
     if (!(o->drop_share >= 0 && o->drop_share <= 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "drop_share %g: a share from 0 to 1 is possible", o->drop_share);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "drop-share %g: give a share from 0 to 1", o->drop_share);
     if (s->recipe->text.chars || s->recipe->text.first)
         return refuse(error, "texts are trimmed by whole words: a recipe with chars= or first= cannot be used");
     return DOPPEL_OK;
@@ -56,10 +56,10 @@ static doppel_status check_order(dp_trim_settings *s, doppel_error *error) {
     const char *scope = o->within ? o->within : o->across;
     if (o->against_count && (o->keep || o->min_count || o->cut_first || scope))
         return refuse(error,
-                      "with against, all that those documents contain is cut: keep, min_count, keep_first, within "
-                      "and across cannot be asked for");
+                      "with against, all that those documents contain is cut: keep, min-count, keep-first, within and "
+                      "across cannot be given");
     if (o->within && o->across)
-        return refuse(error, "within and across cannot be asked for together");
+        return refuse(error, "within and across cannot be given together");
     s->by_document = scope && !strcmp(scope, "document");
     if (scope && !s->by_document)
         DP_TRY(dp_scope_parse(scope, &s->scope, &s->fields, error));
@@ -135,13 +135,11 @@ typedef struct first_reader {
     dp_sampler sampler;
     doppel_error error;
     dp_buffer url;
-    bool against;
 } first_reader;
 
 typedef struct first_reading {
     doppel_trim *trim;
     dp_trim_parts *samples; /* NULL: none are taken */
-    bool against;
 } first_reading;
 
 typedef struct first_entry {
@@ -248,7 +246,7 @@ static doppel_status take_entries(void *user, doppel_slice bytes) {
 static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_trim_parts *samples,
                                 doppel_error *error) {
     bool against = reading == &trim->reading[0];
-    first_reading first = {.trim = trim, .samples = samples, .against = against};
+    first_reading first = {.trim = trim, .samples = samples};
     const doppel_work work = {
         .user = &first, .begin = begin_first, .document = read_first_document, .end = end_first, .emit = take_entries};
     const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};
@@ -357,8 +355,9 @@ static bool copy_paths(dp_trim_reading *reading, const char *const *paths, size_
 static doppel_status reserve_columns(doppel_trim *trim, doppel_error *error) {
     dp_trim_documents *d = &trim->documents;
     d->words = calloc((size_t)d->count + 1, sizeof *d->words);
+    d->check = calloc((size_t)d->count + 1, sizeof *d->check);
     d->cuts_at = calloc((size_t)d->count + 1, sizeof *d->cuts_at);
-    return d->words && d->cuts_at ? DOPPEL_OK : dp_no_memory(error);
+    return d->words && d->check && d->cuts_at ? DOPPEL_OK : dp_no_memory(error);
 }
 
 /* Finds what is cut, or takes what the run of `work` has found. */
@@ -425,6 +424,7 @@ void doppel_trim_free(doppel_trim *trim) {
     free(d->rank);
     free(d->by_rank);
     free(d->words);
+    free(d->check);
     free(d->cuts_at);
     dp_short_texts_free(&trim->shorts);
     free(trim->filter.word);

@@ -74,6 +74,8 @@ void dp_trim_text_free(dp_trim_text *text);
 doppel_status dp_trim_text_of(dp_trim_text *text, const doppel_document *document, doppel_page *page, bool *is_page);
 /* Reads a text: its units with their hashes or, for passages, its words. */
 doppel_status dp_trim_text_read(dp_trim_text *text, doppel_slice bytes, bool is_page);
+/* A checksum of a text. */
+uint32_t dp_trim_text_check(doppel_slice bytes);
 /* The bounds of all units. Reads lines, sentences and paragraphs as well. */
 doppel_status dp_trim_text_bounds(dp_trim_text *text, doppel_slice bytes, bool is_page);
 /* The words of the units from `from` to before `to`. */
@@ -143,6 +145,7 @@ typedef struct dp_trim_documents {
     uint32_t *rank;    /* in the order of keeping; NULL: the order of reading */
     uint32_t *by_rank; /* and back */
     uint32_t *words;   /* at most UINT32_MAX */
+    uint32_t *check;   /* of its text: it must be the same when it is cut */
     uint64_t *cuts_at; /* where its spans stand in the file of spans, + 1; 0: it has none */
     size_t scope_room, rank_room;
 } dp_trim_documents;
@@ -183,7 +186,8 @@ typedef struct dp_trim_top {
     uint64_t count, place;
 } dp_trim_top;
 
-enum { DP_TRIM_TOPS = 4096 };
+/* As many as the windows of some long passages, which all occur equally often. */
+enum { DP_TRIM_TOPS = 32768 };
 typedef struct dp_trim_tops {
     dp_trim_top top[DP_TRIM_TOPS]; /* a heap, that with the least count (then the last place) on top */
     size_t count;

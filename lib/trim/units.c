@@ -131,6 +131,10 @@ void dp_trim_hash(const dp_trim_settings *settings, const void *bytes, size_t le
     hash[1] = h.low64;
 }
 
+uint32_t dp_trim_text_check(doppel_slice bytes) {
+    return (uint32_t)XXH3_64bits(bytes.data, bytes.length);
+}
+
 doppel_status dp_trim_text_read(dp_trim_text *text, doppel_slice bytes, bool is_page) {
     return text->settings->passages ? read_passages(text, bytes) : read_pieces(text, bytes, is_page);
 }

@@ -296,6 +296,7 @@ typedef struct window_finder {
     const struct window_search *search;
     uint64_t first; /* the number of the first document of the reading */
     uint64_t units, words, shorts;
+    uint64_t hashed; /* windows, to look now and then whether to stop */
 } window_finder;
 
 typedef struct window_search {
@@ -308,6 +309,8 @@ typedef struct window_search {
 static doppel_status add_window(window_finder *f, const uint64_t hash[2], uint64_t document, uint64_t unit) {
     const dp_trim_documents *d = &f->trim->documents;
     uint64_t rank = d->rank ? d->rank[document] : document;
+    if (!(++f->hashed % 4096) && dp_stopped(f->trim->settings.input.stop))
+        return dp_fail(&f->error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
     uint64_t record[3] = {hash[0], hash[1], rank << 32 | unit};
     if (dp_trim_within(&f->trim->settings)) {
         const uint64_t scoped[3] = {hash[0], hash[1], dp_trim_scope(f->trim, (uint32_t)document)};
@@ -418,6 +421,7 @@ static doppel_status find_windows(window_finder *f, const window_search *search,
     DP_TRY(dp_trim_text_read(&f->text, page.text, is_page));
     uint64_t words = f->text.word_count;
     trim->documents.words[number] = words < UINT32_MAX ? (uint32_t)words : UINT32_MAX;
+    trim->documents.check[number] = dp_trim_text_check(page.text);
     if (first && !search->against) {
         f->units += f->text.count;
         f->words += words;

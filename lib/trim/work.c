@@ -2,8 +2,8 @@
  * spans. dp_trim_work_open says whether there is such a run; dp_trim_work_save keeps one; doppel_trim_open makes one
  * again.
  *
- * `trim` is a head, the texts of the options, words and cuts_at of each document, the most repeated windows, and a
- * checksum of all that. How the inputs were cut into work is not kept: they are counted again. */
+ * `trim` is a head, the texts of the options, words, check and cuts_at of each document, the most repeated windows, and
+ * a checksum of all that. How the inputs were cut into work is not kept: they are counted again. */
 #include "trim/trim.h"
 
 #include <errno.h>
@@ -110,6 +110,7 @@ static bool make_file(const doppel_trim *trim, trim_head *head, dp_buffer *to) {
     head->text_length = texts.size;
     made = made && dp_buffer_add(to, head, sizeof *head) && dp_buffer_add(to, texts.data, texts.size) &&
            dp_buffer_add(to, d->words, (size_t)d->count * sizeof *d->words) &&
+           dp_buffer_add(to, d->check, (size_t)d->count * sizeof *d->check) &&
            dp_buffer_add(to, d->cuts_at, (size_t)d->count * sizeof *d->cuts_at) &&
            dp_buffer_add(to, trim->tops.top, trim->tops.count * sizeof *trim->tops.top);
     uint64_t check = made ? XXH3_64bits(to->data, to->size) : 0;
@@ -199,7 +200,7 @@ static doppel_status read_trim(const char *path, dp_buffer *bytes, trim_head *he
                 check == XXH3_64bits(bytes->data, size);
     uint64_t documents = head->counts[0].documents + head->counts[1].documents, texts = 0;
     if (!fits || documents >= UINT32_MAX || head->top_count > DP_TRIM_TOPS || head->text_length > size ||
-        size != sizeof *head + head->text_length + documents * 12 + head->top_count * sizeof(dp_trim_top))
+        size != sizeof *head + head->text_length + documents * 16 + head->top_count * sizeof(dp_trim_top))
         return damaged(path, error);
     for (size_t i = 0; i < head->text_length; i++)
         texts += !bytes->data[sizeof *head + i];
@@ -218,8 +219,9 @@ static doppel_status take_columns(doppel_trim *trim, const dp_buffer *bytes, con
     const char *at = bytes->data + sizeof *head + head->text_length;
     size_t words = (size_t)d->count * sizeof *d->words, cuts = (size_t)d->count * sizeof *d->cuts_at;
     memcpy(d->words, at, words);
-    memcpy(d->cuts_at, at + words, cuts);
-    memcpy(trim->tops.top, at + words + cuts, (size_t)head->top_count * sizeof *trim->tops.top);
+    memcpy(d->check, at + words, words);
+    memcpy(d->cuts_at, at + 2 * words, cuts);
+    memcpy(trim->tops.top, at + 2 * words + cuts, (size_t)head->top_count * sizeof *trim->tops.top);
     trim->tops.count = (size_t)head->top_count;
     trim->stats.units = head->units;
     trim->stats.repeated = head->repeated;
@@ -232,26 +234,34 @@ static doppel_status take_columns(doppel_trim *trim, const dp_buffer *bytes, con
     return check == head->spans_check ? DOPPEL_OK : damaged(path, error);
 }
 
-doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error) {
-    const char *work = trim->settings.options.work;
-    char path[4096];
-    dp_buffer bytes = {0}, texts = {0};
-    trim_head head;
+/* Reads `trim`, and checks that it is of a run with the same options and paths. */
+static doppel_status read_same(const doppel_trim *trim, const char *path, dp_buffer *bytes, trim_head *head,
+                               doppel_error *error) {
+    const doppel_trim_options *o = &trim->settings.options;
+    dp_buffer texts = {0};
     uint64_t number[NUMBERS];
     get_numbers(&trim->settings, number);
-    path_of(work, "trim", path);
-    doppel_status status = read_trim(path, &bytes, &head, error);
+    doppel_status status = read_trim(path, bytes, head, error);
     if (status == DOPPEL_OK && !add_texts(trim, &texts))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK &&
-        (memcmp(number, head.number, sizeof number) || head.drop_share != trim->settings.options.drop_share ||
-         texts.size != head.text_length || memcmp(texts.data, bytes.data + sizeof head, texts.size) ||
-         head.path_count[0] != trim->reading[0].count))
-        status = dp_fail_at(error, DOPPEL_ERROR_USAGE, work, 0,
+        (memcmp(number, head->number, sizeof number) || head->drop_share != o->drop_share ||
+         texts.size != head->text_length || memcmp(texts.data, bytes->data + sizeof *head, texts.size) ||
+         head->path_count[0] != trim->reading[0].count))
+        status = dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
                             "holds a run with other options or inputs: give the same, or choose another folder");
+    dp_buffer_free(&texts);
+    return status;
+}
+
+doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error) {
+    char path[4096];
+    dp_buffer bytes = {0};
+    trim_head head;
+    path_of(trim->settings.options.work, "trim", path);
+    doppel_status status = read_same(trim, path, &bytes, &head, error);
     DP_THEN(status, take_columns(trim, &bytes, &head, path, error));
     dp_buffer_free(&bytes);
-    dp_buffer_free(&texts);
     return status;
 }
 
@@ -273,6 +283,13 @@ doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *er
     if (*found && !o->resume)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
                           "holds a run already: resume it (--resume), or choose another folder");
+    if (*found) { /* before anything is read for it */
+        dp_buffer bytes = {0};
+        trim_head head;
+        doppel_status status = read_same(trim, path, &bytes, &head, error);
+        dp_buffer_free(&bytes);
+        DP_TRY(status);
+    }
     DP_TRY(dp_append_file_open(&trim->spans, o->work, "trim-spans", NULL, error));
     /* What a run that was stopped had written is written again. */
     if (!*found)

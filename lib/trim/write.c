@@ -161,6 +161,8 @@ static doppel_status look_up(original_reader *r, uint64_t number, const doppel_d
     DP_TRY(
         dp_append_file_read(&r->units->file, at + sizeof count, r->unit, (size_t)count * sizeof *r->unit, &r->error));
     DP_TRY(dp_trim_text_of(&r->text, document, &page, &is_page));
+    if (dp_trim_text_check(page.text) != r->trim->documents.check[number])
+        return dp_inputs_changed(&r->error);
     DP_TRY(dp_trim_text_bounds(&r->text, page.text, is_page));
     DP_TRY(make_block(r, document, count));
     pthread_mutex_lock(&r->trim->lock);
@@ -390,7 +392,7 @@ static doppel_dropped judge(const doppel_trim_options *o, const trimmed_head *he
         return DOPPEL_DROPPED_REPEATS;
     if (head->words - head->words_cut < o->drop_below)
         return DOPPEL_DROPPED_BELOW;
-    bool much = o->drop_share > 0 && (double)head->words_cut > o->drop_share * (double)head->words;
+    bool much = o->drop_share > 0 && (double)head->words_cut / (double)head->words > o->drop_share;
     return much ? DOPPEL_DROPPED_SHARE : DOPPEL_DROPPED_NOT;
 }
 
@@ -546,7 +548,7 @@ static doppel_status trim_document(trim_writer *w, uint64_t number, const doppel
     if (trim->documents.cuts_at[number]) {
         DP_TRY(read_spans(trim, number, &w->spans, &w->error));
         DP_TRY(dp_trim_text_bounds(&w->text, page.text, is_page));
-        if (head.words != UINT32_MAX && w->text.word_count != head.words)
+        if (dp_trim_text_check(page.text) != trim->documents.check[number])
             return dp_inputs_changed(&w->error);
         head.words = w->text.word_count;
         DP_TRY(make_cuts(w, &head));

@@ -45,8 +45,9 @@ const cli_option trim_options[] = {
      "written. As passages, those with fewer than --words words are matched whole"},
     AGAINST_OPTIONS,
     {"spans", 0, OPTION_OUTPUT, "FILE",
-     "write a line for each span that is cut: its document, bytes and words, and the original; reads the inputs once "
-     "more"},
+     "write a line for each span that is cut: {\"id\",\"start\",\"end\",\"words\",\"originalId\",\"originalStart\"}, "
+     "in "
+     "bytes of the text as it was; reads the inputs once more"},
     {"dropped", 0, OPTION_OUTPUT, "FILE", "write a line for each document that is dropped or left empty, and why"},
     {"annotate", 0, OPTION_FLAG, NULL,
      "cut nothing: write all documents, with their spans added as a field spans, replacing one of this name"},
@@ -312,20 +313,24 @@ static void tell_undivided(const trim_job *job) {
                 choice_name(units, (unsigned)unit));
 }
 
-/* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied" */
+/* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied"; where nothing is cut, "would be
+ * cut". */
 static void tell(const trim_job *job) {
     const doppel_trim_stats *s = &job->stats;
     uint64_t documents = s->input.documents;
+    bool would = job->annotates || args_flag(job->args, "dry-run");
     char lost[80] = "";
     if (s->dropped || s->emptied)
         snprintf(lost, sizeof lost, "; %llu dropped, %llu emptied", (unsigned long long)s->dropped,
                  (unsigned long long)s->emptied);
     if (s->documents_cut) {
-        message("%llu document%s: %llu cut in %llu place%s, %.1f %% of the words%s", (unsigned long long)documents,
-                documents == 1 ? "" : "s", (unsigned long long)s->documents_cut, (unsigned long long)job->places,
-                job->places == 1 ? "" : "s", 100 * (double)s->words_cut / (double)s->words, lost);
+        message("%llu document%s: %llu %s in %llu place%s, %.1f %% of the words%s", (unsigned long long)documents,
+                documents == 1 ? "" : "s", (unsigned long long)s->documents_cut, would ? "would be cut" : "cut",
+                (unsigned long long)job->places, job->places == 1 ? "" : "s",
+                100 * (double)s->words_cut / (double)s->words, lost);
     } else {
-        message("%llu document%s: nothing cut", (unsigned long long)documents, documents == 1 ? "" : "s");
+        message("%llu document%s: nothing %scut", (unsigned long long)documents, documents == 1 ? "" : "s",
+                would ? "would be " : "");
         tell_undivided(job);
     }
 }
@@ -343,6 +348,7 @@ static int print_summary(const trim_job *job, int code) {
     text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(job->loaded.recipe)));
     text_counts(&out, &s->input);
     text_member_count(&out, "against", s->against.documents);
+    text_member_count(&out, "shortAgainst", s->short_against);
     text_member_count(&out, "documentsCut", s->documents_cut);
     text_member_count(&out, "spans", s->spans);
     text_member_count(&out, "words", s->words);

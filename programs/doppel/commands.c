@@ -40,14 +40,16 @@ static const cli_command commands[] = {
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
     {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
      "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "
-     "first one stays, in the order of --keep. Words are compared, so that case, punctuation and spaces do not count, "
-     "in passages line breaks neither. Nothing is estimated, and no repeat is missed. docs/FORMAT.md, section 15, "
-     "defines it all.\n"
+     "first one stays, in the order of --keep. Words are compared: case, punctuation and spaces do not count, nor do "
+     "line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the manual, and "
+     "docs/FORMAT.md, section 15, defines it all.\n"
      "JSONL records go to OUT with their text cut, and everything else as it was; records with only a page gain a "
      "text, "
      "and documents of other formats become JSONL with id, url, title and text. A document of which nothing is left "
-     "is written empty; --drop-below 1 drops it.",
+     "is written empty; --drop-below 1 drops it. What is cut is gone from OUT: keep the inputs. To look first: "
+     "--dry-run --spans -, or --work DIR and then doppel report.",
      "doppel trim crawl.jsonl.zst -o clean.jsonl.zst --spans cut.jsonl\n"
+     "doppel trim --min-count 6 --keep-first off --min-words 2 crawl.jsonl -o without-notices.jsonl\n"
      "doppel trim --unit sentence --run 3 news.jsonl.gz -o clean.jsonl.gz\n"
      "doppel trim --unit passage --words 13 --against eval.jsonl --drop train.jsonl.zst -o clean.jsonl.zst\n"
      "doppel trim --within document mail.mbox -o clean.jsonl",
@@ -71,7 +73,7 @@ static const cli_command commands[] = {
      cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
-     "The run is one of doppel dedup or doppel cluster with --work DIR. Its inputs are read again, from the folder "
+     "The run is one of doppel dedup, cluster or trim with --work DIR. Its inputs are read again, from the folder "
      "where it was started, and must be unchanged. The work folder remembers how they were read (--text-key and the "
      "like).\n"
      "The page is a single HTML file that needs no script and no network.",

@@ -3,7 +3,7 @@
     build/venv/bin/python tests/browser/test_report.py BUILD_DIR
 
 Each page must be legible, with nothing cut off (check.js says what that means), ask for nothing but its own file, write
-nothing to the console, and tell the figures that `doppel dedup` told. Screenshots are left in BUILD_DIR/browser.
+nothing to the console, and tell the figures that `doppel dedup` or `doppel trim` told. Screenshots are left in BUILD_DIR/browser.
 """
 import contextlib
 import json
@@ -45,24 +45,37 @@ def long_texts(rng):
             {"id": "other", "title": "Much longer than the others", "text": corpus.prose(rng, 9000)}]
 
 
+def with_footers(rng, count):
+    """Texts with lines that others have: at their end, in the middle, and hardly anything else."""
+    lines = [corpus.prose(rng, rng.randrange(6, 60)) for _ in range(8)] + [title for _, title in corpus.HOSTILE]
+    for i in range(count):
+        own = [corpus.prose(rng, rng.randrange(1, 200)) for _ in range(rng.randrange(3))]
+        text = own + rng.choices(lines, k=rng.randrange(6)) + own[:1] * rng.randrange(2) + lines[:1]
+        yield {"id": f"d{i}", "text": "\n".join(text)}
+
+
 def runs():
-    """(name, documents, options of dedup)"""
+    """(name, documents, command with options)"""
     rng = random.Random(7)
-    yield "usual", list(corpus.groups(rng)) + list(corpus.hostile(rng)), []
-    yield "nothing", [], []
-    yield "unique", prose_of(rng, 30), []
-    yield "one", prose_of(rng, 1), []
-    yield "identical", [{"id": i, "text": "the same words again and again"} for i in range(3000)], []
-    yield "wide", alike(rng, 400), ["--similarity", "0.3", "--keep", "longest"]
-    yield "simhash", alike(rng, 200), ["--method", "simhash", "--distance", "20"]
-    yield "evidence", long_texts(rng) + list(corpus.groups(rng)), ["--by", "content,url,title", "--link", "any"]
+    usual = list(corpus.groups(rng)) + list(corpus.hostile(rng))
+    yield "usual", usual, ["dedup"]
+    yield "nothing", [], ["dedup"]
+    yield "unique", prose_of(rng, 30), ["dedup"]
+    yield "one", prose_of(rng, 1), ["dedup"]
+    yield "identical", [{"id": i, "text": "the same words again and again"} for i in range(3000)], ["dedup"]
+    yield "wide", alike(rng, 400), ["dedup", "--similarity", "0.3", "--keep", "longest"]
+    yield "simhash", alike(rng, 200), ["dedup", "--method", "simhash", "--distance", "20"]
+    yield "evidence", long_texts(rng) + list(corpus.groups(rng)), ["dedup", "--by", "content,url,title", "--link", "any"]
+    yield "lines", [*with_footers(rng, 200), *usual], ["trim", "--min-words", "2"]
+    yield "passages", [*long_texts(rng), *usual], ["trim", "--unit", "passage", "--words", "10", "--drop-share", "0.5"]
+    yield "untouched", prose_of(rng, 3), ["trim", "--unit", "sentence", "--run", "3"]
 
 
-def make_page(doppel, folder, documents, options):
+def make_page(doppel, folder, documents, command):
     """Gives the path of the page and the summary of the run."""
     inputs = folder / "in.jsonl"
     inputs.write_text("".join(json.dumps(d) + "\n" for d in documents), encoding="utf-8")
-    done = subprocess.run([doppel, "dedup", inputs, "-o", folder / "out.jsonl", "--work", folder / "run", "--json", *options],
+    done = subprocess.run([doppel, *command, inputs, "-o", folder / "out.jsonl", "--work", folder / "run", "--json"],
                           check=True, capture_output=True, text=True)
     page = folder / "report.html"
     subprocess.run([doppel, "report", "--work", folder / "run", "-o", page], check=True)
@@ -92,23 +105,33 @@ def look(browser, address, width, scheme, picture):
     return found, text
 
 
+def parts_of(summary):
+    """The figures that a page has, and its headings."""
+    if "kept" in summary:
+        largest = ["The largest groups"] if summary["groups"] else []
+        return ["documents", "kept", "removed", "groups"], ["In and out", "How similar, and how many", *largest, "Inputs",
+                                                           "The plan and its timings"]
+    repeats = ["What repeats most", "Documents before and after"] if summary["documentsCut"] else []
+    lost = ["Dropped and emptied documents"] if summary["dropped"] + summary["emptied"] else []
+    return (["documents", "documentsCut", "wordsCut", "spans", "dropped", "emptied"],
+            ["In and out", "How much is cut", *repeats, *lost, "Inputs", "The settings and timings"])
+
+
 def check_figures(text, summary):
     """The page says what the run said."""
-    for name in ("documents", "kept", "removed", "groups"):
+    names, headings = parts_of(summary)
+    for name in names:
         if f"{summary[name]:,}\n" not in text + "\n":
             yield f"does not say that {name} is {summary[name]:,}"
-    headings = ["In and out", "How similar, and how many", "Inputs", "The plan and its timings"]
-    if summary["groups"]:
-        headings.append("The largest groups")
     for heading in headings:
         if heading not in text:
             yield f"has no part \"{heading}\""
 
 
 def check_run(browsers, doppel, pictures, run):
-    name, documents, options = run
+    name, documents, command = run
     with tempfile.TemporaryDirectory() as folder:
-        page, summary = make_page(doppel, pathlib.Path(folder), documents, options)
+        page, summary = make_page(doppel, pathlib.Path(folder), documents, command)
         for family, browser in browsers.items():
             first = browser is next(iter(browsers.values()))
             for width, scheme in (WAYS if name == "usual" else WAYS[:2]) if first else WAYS[1:2]:

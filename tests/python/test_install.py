@@ -1,5 +1,6 @@
-"""pip on the source folder, in a fresh virtual environment: it builds, the examples of the README run, and the command is
-there. DOPPEL_WHEEL is what test_wheel.py needs; without it, in a quick run by hand, this is skipped, too."""
+"""pip in a fresh virtual environment, on the source folder or, at reduced size, on the wheel that was built from the sdist:
+the examples of the README run, and the command is there. DOPPEL_WHEEL is the folder of that wheel."""
+import glob
 import os
 import subprocess
 import venv
@@ -11,7 +12,7 @@ from conftest import FULL
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 
-pytestmark = pytest.mark.skipif("DOPPEL_WHEEL" not in os.environ, reason="it builds for a minute; `make test` runs it")
+pytestmark = pytest.mark.skipif("DOPPEL_WHEEL" not in os.environ, reason="there is no wheel; `make test` makes one")
 
 
 def run(*command, **options):
@@ -22,11 +23,11 @@ def run(*command, **options):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """The folder of the programs of a new environment; at reduced size without optimisation."""
+    """The folder of the programs of a new environment."""
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
-    options = [] if FULL else ["-Ccmake.build-type=Debug"]
-    run(f"{folder}/bin/pip", "install", "--disable-pip-version-check", *options, f"{ROOT}/bindings/python")
+    source = f"{ROOT}/bindings/python" if FULL else glob.glob(f"{os.environ['DOPPEL_WHEEL']}/*.whl")[0]
+    run(f"{folder}/bin/pip", "install", "--disable-pip-version-check", source)
     return f"{folder}/bin"
 
 

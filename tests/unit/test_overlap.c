@@ -277,6 +277,8 @@ static void test_no_run_is_missed(void **state) {
     }
     free(x.hash);
     free(y.hash);
+    free(x.chosen);
+    free(y.chosen);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

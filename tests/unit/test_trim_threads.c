@@ -40,8 +40,10 @@ static void save_documents(const char *path, size_t count) {
     dp_buffer_free(&text);
 }
 
-/* Trims a file; *spilled: the bytes that went to files. */
+/* Trims a file: a line of each document, and figures. *spilled: the bytes that went to files. */
 static dp_buffer run(const char *path, doppel_trim_options options, int threads, uint64_t memory, uint64_t *spilled) {
+    const doppel_repeat *repeats;
+    size_t count;
     doppel_input_options input = {.size = sizeof input, .threads = threads};
     doppel_trim_stats stats;
     options.input = &input;
@@ -50,6 +52,15 @@ static dp_buffer run(const char *path, doppel_trim_options options, int threads,
     doppel_trim *trim = find_repeats(&path, 1, options);
     doppel_trim_get_stats(trim, &stats);
     dp_buffer lines = trimmed_lines(trim);
+    lines.size--; /* the NUL */
+    assert_int_equal(doppel_trim_get_repeats(trim, &repeats, &count, NULL), DOPPEL_OK);
+    for (size_t i = 0; i < count; i++)
+        assert_true(dp_buffer_printf(&lines, "%llu %llu %llu\n", (unsigned long long)repeats[i].count,
+                                     (unsigned long long)repeats[i].original, (unsigned long long)repeats[i].start));
+    assert_true(dp_buffer_printf(&lines, "%llu units, %llu words, %llu repeated, %llu values",
+                                 (unsigned long long)stats.units, (unsigned long long)stats.words,
+                                 (unsigned long long)stats.repeated, (unsigned long long)stats.values) &&
+                dp_buffer_add(&lines, "", 1));
     assert_int_equal(stats.input.unopened + stats.input.bad, 0);
     *spilled = stats.spilled_bytes;
     doppel_trim_free(trim);

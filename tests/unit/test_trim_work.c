@@ -310,7 +310,7 @@ static void stop_at(const char *stage, uint64_t done, uint64_t total, void *user
 static void a_run_that_is_stopped(void **state) {
     (void)state;
     static const char *const stages[] = {"samples", "repeats", "copies", "spans"};
-    doppel_input_options reading = {.size = sizeof reading, .stop = &stop};
+    doppel_input_options reading = {.size = sizeof reading, .threads = 1, .stop = &stop};
     save_inputs();
     for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
         char stage[16];

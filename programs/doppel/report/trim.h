@@ -56,7 +56,7 @@ typedef struct trim_report {
     const doppel_trim_options *options;
     doppel_trim_stats stats;
     const doppel_repeat *repeat;
-    size_t repeats, wanted; /* wanted: at most so many are shown */
+    size_t repeats, wanted; /* wanted: at most this many are shown */
     uint64_t documents[CUT_STEPS], words_cut[CUT_STEPS];
     uint64_t cuts;
     shown_kind kind[LOST_KINDS];

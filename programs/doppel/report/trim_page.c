@@ -12,8 +12,7 @@ static const char trim_style[] =
     ".lines{white-space:pre-line}td .text{padding:0}td .meta{margin:2px 0 0}"
     ".list tbody tr:first-child>*{border-top:1px solid var(--line)}.list th{width:14%}.list th:first-child{width:auto}"
     ".list th.wide{width:20%}"
-    "@media(max-width:760px){.three{grid-template-columns:repeat(2,minmax(0,1fr))}.list th{width:19%}"
-    ".list th.wide{width:23%}}";
+    "@media(max-width:760px){.three{grid-template-columns:repeat(2,minmax(0,1fr))}.list th,.list th.wide{width:23%}}";
 
 /* An id is shown up to here: a few lines on a phone. */
 enum { MOST_ID = 400 };
@@ -48,14 +47,16 @@ static const char *name_of_unit(doppel_unit unit, bool several) {
     return names[unit][several];
 }
 
-/* What is repeated: "lines", "runs of 3 sentences", "passages of 50 words". */
-static void write_windows(const doppel_trim_options *o, html *page) {
+/* What is repeated: "lines", "runs of 3 sentences", "passages of 50 words"; or one of them. */
+static void write_windows(const doppel_trim_options *o, html *page, bool several) {
     if (o->unit == DOPPEL_UNIT_PASSAGE)
-        html_format(page, "passages of %llu words", (unsigned long long)o->words);
+        html_format(page, "%s of %llu %s", name_of_unit(o->unit, several), (unsigned long long)o->words,
+                    o->words == 1 ? "word" : "words");
     else if (o->run > 1)
-        html_format(page, "runs of %llu %s", (unsigned long long)o->run, name_of_unit(o->unit, true));
+        html_format(page, "%s of %llu %s", several ? "runs" : "run", (unsigned long long)o->run,
+                    name_of_unit(o->unit, true));
     else
-        html_put(page, name_of_unit(o->unit, true));
+        html_put(page, name_of_unit(o->unit, several));
 }
 
 /* ---- in and out ---- */
@@ -110,7 +111,7 @@ static void write_counts(const trim_report *r, html *page) {
 
 /* ---- how much is cut ---- */
 
-/* A bar that is so many times higher than the next would leave nothing to see of the others: it is not drawn. */
+/* A bar this many times higher than the next would leave nothing to see of the others: it is not drawn. */
 enum { TOO_HIGH = 4 };
 
 /* Bars for the steps from `first` on; returns how many. */
@@ -201,8 +202,8 @@ static void write_repeats(const trim_report *r, html *page) {
         return;
     html_put(page, "<section><h2>What repeats most</h2><p class=\"soft\">");
     html_number(page, r->stats.values);
-    html_put(page, " different ");
-    write_windows(r->options, page);
+    html_put(page, r->stats.values == 1 ? " " : " different ");
+    write_windows(r->options, page, r->stats.values != 1);
     html_put(page, r->stats.values == 1 ? " is repeated" : " are repeated");
     if (r->stats.values > r->repeats) {
         html_put(page, "; these are the ");
@@ -406,8 +407,8 @@ static void write_inputs(const trim_report *r, html *page) {
 }
 
 static void write_unit(const doppel_trim_options *o, html *page) {
-    html_row_begin(page, "Compared are");
-    write_windows(o, page);
+    html_row_begin(page, "Units compared");
+    write_windows(o, page, true);
     html_row_end(page);
     if (o->unit != DOPPEL_UNIT_PASSAGE) {
         html_row_begin(page, "With at least");
@@ -418,7 +419,7 @@ static void write_unit(const doppel_trim_options *o, html *page) {
 }
 
 static void write_rules(const doppel_trim_options *o, html *page) {
-    html_row_begin(page, "Cut is");
+    html_row_begin(page, "What is cut");
     if (o->against_count)
         html_put(page, "what the documents compared with contain");
     else
@@ -426,7 +427,7 @@ static void write_rules(const doppel_trim_options *o, html *page) {
                     o->cut_first ? "everywhere" : "but not the first one");
     html_row_end(page);
     if (!o->against_count)
-        html_row_text(page, "The first is by", o->keep ? o->keep : "first");
+        html_row_text(page, "Which one stays", o->keep ? o->keep : "first");
     html_row_text(page, "Only within one", o->within);
     html_row_text(page, "Only across different", o->across);
 }
@@ -434,13 +435,13 @@ static void write_rules(const doppel_trim_options *o, html *page) {
 static void write_drops(const doppel_trim_options *o, html *page) {
     if (!o->drop && !o->drop_below && o->drop_share <= 0)
         return;
-    html_row_begin(page, "Dropped are documents");
+    html_row_begin(page, "Documents dropped");
     if (o->drop)
-        html_put(page, "of which anything is cut");
+        html_put(page, "those of which anything is cut");
     else if (o->drop_below)
-        html_format(page, "that lost words and have fewer than %llu left", (unsigned long long)o->drop_below);
+        html_format(page, "those that lost words and have fewer than %llu left", (unsigned long long)o->drop_below);
     if (!o->drop && o->drop_share > 0)
-        html_format(page, "%sof which more than %g %% of the words are cut", o->drop_below ? ", and those " : "",
+        html_format(page, "%sthose of which more than %g %% of the words are cut", o->drop_below ? ", and " : "",
                     100 * o->drop_share);
     html_row_end(page);
 }
