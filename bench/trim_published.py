@@ -2,11 +2,11 @@
 
     build/bench-dedup-venv/bin/python bench/trim_published.py [--build build] [--data $DOPPEL_DATA] [RULE...]
 
-RULE is one of ccnet, llama, dolma, dolma-in-order (on one thread), dolma-small (one in a hundred false), c4 and
-suffix-array; all without one. Dolma, datatrove (for c4) and the suffix array are those of bench/peers_trim.py, which
-bench/run --part trim installs; the rules of CCNet and Llama 3 are written down here. --data is any folder of JSONL sets
-(NAME.jsonl.gz). Of c4, which is slow, and of the suffix array only sets in English are read. Lines are compared where
-units are lines, else words.
+RULE is one of ccnet, llama, dolma, dolma-in-order (on one thread), dolma-small (a filter made for a fiftieth of the
+lines), c4 and suffix-array; all without one. Dolma, datatrove (for c4) and the suffix array are those of
+bench/peers_trim.py, which bench/run --part trim installs; the rules of CCNet and Llama 3 are written down here. --data
+is any folder of JSONL sets (NAME.jsonl.gz). Of c4, which is slow, and of the suffix array only sets in English are read.
+Lines are compared where units are lines, else words; those without a letter or digit do not count.
 """
 import argparse
 import collections
@@ -70,7 +70,7 @@ RULES = {
     "dolma": (LINE, ["--min-words", "1"], lambda records, path: by_peer("dolma", path, CORES=2)),
     "dolma-in-order": (LINE, ["--min-words", "1"], lambda records, path: by_peer("dolma", path, CORES=1)),
     "dolma-small": (LINE, ["--min-words", "1"],
-                    lambda records, path: by_peer("dolma", path, CORES=1, FALSE_POSITIVES=0.01)),
+                    lambda records, path: by_peer("dolma", path, CORES=1, EXPECTED=0.02)),
     "c4": (WORD, ["--unit", "sentence", "--run", "3", "--min-words", "1"],
            lambda records, path: by_peer("datatrove", path)),
     "suffix-array": (WORD, ["--unit", "passage"], lambda records, path: by_peer("suffix_array", path)),
