@@ -275,7 +275,7 @@ static void of_copies_at_once_one_is_unique(void **state) {
 
 /* ---- batches that follow each other ---- */
 
-enum { IN_TURN = 24, EACH = 50, ADDERS = 8, TEXT_ROOM = 1200 };
+enum { IN_TURN = 24, EACH = 50 / SMALLER, ADDERS = 8, TEXT_ROOM = 1200 };
 
 /* Documents of which many are near another, or have its title, of the same batch or of another. */
 typedef struct following {

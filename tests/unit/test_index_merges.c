@@ -176,14 +176,14 @@ static void one_operation(scene *s) {
 
 static size_t steps(void) {
     const char *suite = getenv("DOPPEL_SUITE"); /* set by scripts/test */
-    return suite && !strcmp(suite, "full") ? 500000 : 40000;
+    return suite && !strcmp(suite, "full") ? 500000 : 40000 / SMALLER;
 }
 
 static void *read_on(void *argument) {
     scene *s = argument;
     doppel_matches matches = {0};
     uint64_t random = 7;
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < 20000 / SMALLER; i++)
         if (doppel_index_find(s->index, s->print[random_below(&random, PRINTS)], 2, NULL, &matches, NULL))
             return (void *)"a find failed";
     doppel_matches_free(&matches);
@@ -308,7 +308,7 @@ static void an_index_left_alone_is_merged(void **state) {
 /* Freed with a merge under way or about to begin, nothing is lost or left behind. */
 static void an_index_is_freed_while_it_merges(void **state) {
     (void)state;
-    for (uint64_t seed = 0; seed < 20; seed++) {
+    for (uint64_t seed = 0; seed < 20 / SMALLER; seed++) {
         scene *s = make_scene(64, 20 + seed);
         for (uint64_t i = 0; i <= seed % 5; i++)
             do_batch(s);
