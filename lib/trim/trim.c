@@ -169,9 +169,9 @@ static doppel_status read_first(first_reader *r, const doppel_document *d, doppe
     if (r->sampler.adder.records) {
         DP_TRY(dp_trim_text_read(&r->text, page.text, is_page));
         DP_TRY(dp_sampler_add(&r->sampler));
-    } else if (r->trim->filter.word) {
+    } else if (r->trim->shared.word) {
         DP_TRY(dp_trim_text_read(&r->text, page.text, is_page));
-        DP_TRY(dp_sampler_count(&r->sampler, &r->trim->filter));
+        DP_TRY(dp_sampler_share(&r->sampler, &r->trim->filter, &r->trim->shared));
     }
     if (!needs_entries(s))
         return DOPPEL_OK;
@@ -199,7 +199,7 @@ static void end_first(void *user, void *state) {
     pthread_mutex_lock(&trim->lock);
     trim->samples += r->sampler.samples;
     trim->sampled_windows += r->sampler.windows;
-    trim->repeated_windows += r->sampler.windows + r->sampler.repeated;
+    trim->repeated_windows += r->sampler.repeated;
     pthread_mutex_unlock(&trim->lock);
     dp_sampler_free(&r->sampler);
     dp_trim_text_free(&r->text);
@@ -268,8 +268,8 @@ static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_
     return DOPPEL_OK;
 }
 
-/* Reads all; for passages, unless it is already found what is cut, the samples go into a filter: those of `against` if
- * there are any, and then it is counted how many windows of the inputs pass. */
+/* Reads all; for passages, unless it is already found what is cut, the samples that repeat go into a filter: with
+ * `against` those of the inputs that are among those of `against`. */
 static doppel_status read_all(doppel_trim *trim, bool found, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
     bool against = s->options.against_count, sample = s->passages && !found;
@@ -284,7 +284,11 @@ static doppel_status read_all(doppel_trim *trim, bool found, doppel_error *error
         if (samples.open)
             DP_THEN(status, end_stage(trim, dp_filter_make(trim, &samples, error), error));
         dp_trim_parts_close(&samples);
+        if (sample && !i)
+            DP_THEN(status, dp_filter_begin_shared(trim, error));
     }
+    if (trim->shared.word)
+        dp_filter_end_shared(trim);
     return status;
 }
 
@@ -428,6 +432,7 @@ void doppel_trim_free(doppel_trim *trim) {
     free(d->cuts_at);
     dp_short_texts_free(&trim->shorts);
     free(trim->filter.word);
+    free(trim->shared.word);
     free(trim->hot);
     dp_trim_parts_close(&trim->marks);
     dp_append_file_close(&trim->spans);

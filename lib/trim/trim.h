@@ -209,10 +209,10 @@ struct doppel_trim {
     dp_stdin_copy stdin_copy;
     dp_trim_documents documents;
     dp_short_texts shorts;
-    dp_sample_filter filter;
+    dp_sample_filter filter, shared;   /* shared: while the inputs are read first, with `against` */
     uint64_t samples, sampled_windows; /* chosen grams, and the windows that chose them */
     uint64_t repeated_samples;         /* chosen grams that stand in several places */
-    uint64_t repeated_windows;         /* with `against`: windows whose grams are in the filter */
+    uint64_t repeated_windows;         /* with `against`: windows of the inputs whose grams are in the filter */
     uint64_t *hot;                     /* the most frequent samples, ascending */
     size_t hot_count, hot_room;
     dp_trim_parts
@@ -268,18 +268,23 @@ typedef struct dp_sampler {
     uint64_t *grams;
     dp_winnowed *chosen;
     size_t gram_room, chosen_room;
-    uint64_t samples, windows, repeated; /* repeated: by dp_sampler_count */
+    uint64_t samples, windows, repeated; /* repeated: by dp_sampler_share */
 } dp_sampler;
 
 bool dp_sampler_init(dp_sampler *sampler, dp_trim_text *text, dp_trim_parts *samples);
 void dp_sampler_free(dp_sampler *sampler);
 /* Adds the samples of the text that was read last. */
 doppel_status dp_sampler_add(dp_sampler *sampler);
-/* Counts its windows whose samples are in the filter. */
-doppel_status dp_sampler_count(dp_sampler *sampler, const dp_sample_filter *filter);
+/* Adds those of its samples that are in the filter to `shared`, and counts their windows. */
+doppel_status dp_sampler_share(dp_sampler *sampler, const dp_sample_filter *filter, dp_sample_filter *shared);
 
 /* Fills the filter: with the samples that stand in several places or, with `against`, with all. */
 doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_error *error);
+
+/* With `against`, while the inputs are read first: begins the filter of the samples that they share with `against`, and
+ * puts it in place of the other. */
+doppel_status dp_filter_begin_shared(doppel_trim *trim, doppel_error *error);
+void dp_filter_end_shared(doppel_trim *trim);
 
 void dp_short_texts_free(dp_short_texts *shorts);
 

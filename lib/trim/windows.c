@@ -96,13 +96,29 @@ static bool filter_open(dp_sample_filter *filter, uint64_t samples, uint64_t mem
     return filter->word;
 }
 
-doppel_status dp_sampler_count(dp_sampler *sampler, const dp_sample_filter *filter) {
+doppel_status dp_sampler_share(dp_sampler *sampler, const dp_sample_filter *filter, dp_sample_filter *shared) {
     size_t found;
     DP_TRY(choose(sampler, &found));
-    for (size_t i = 0; i < found; i++)
-        if (filter_has(filter, sample_of(sampler, i)))
-            sampler->repeated += windows_of(sampler, i);
+    for (size_t i = 0; i < found; i++) {
+        uint64_t sample = sample_of(sampler, i);
+        if (!filter_has(filter, sample))
+            continue;
+        filter_add(shared, sample);
+        sampler->repeated += windows_of(sampler, i);
+    }
     return DOPPEL_OK;
+}
+
+doppel_status dp_filter_begin_shared(doppel_trim *trim, doppel_error *error) {
+    trim->shared.mask = trim->filter.mask;
+    trim->shared.word = calloc(trim->shared.mask + 1, sizeof *trim->shared.word);
+    return trim->shared.word ? DOPPEL_OK : dp_no_memory(error);
+}
+
+void dp_filter_end_shared(doppel_trim *trim) {
+    free(trim->filter.word);
+    trim->filter = trim->shared;
+    trim->shared.word = NULL;
 }
 
 typedef struct filter_fill {
@@ -154,9 +170,14 @@ enum { WINDOW_BYTES = 3 * sizeof(uint64_t) };
 /* Samples of which each takes this share of that are divided, too. */
 #define HOT_SHARE 0.125
 
+/* Fewer windows than this are never divided. */
+#define LEAST_WINDOWS 4096
+
 static double round_room(const doppel_trim *trim) {
-    double room = ROUND_SHARE * (double)trim->reading[1].counts.bytes, memory = (double)trim->settings.memory / 8;
-    return room > memory ? room : memory;
+    double bytes = (double)trim->reading[0].counts.bytes + (double)trim->reading[1].counts.bytes;
+    double room = ROUND_SHARE * bytes, memory = (double)trim->settings.memory / 8;
+    room = room > memory ? room : memory;
+    return room > LEAST_WINDOWS * WINDOW_BYTES ? room : LEAST_WINDOWS * WINDOW_BYTES;
 }
 
 static double windows_a_sample(const doppel_trim *trim) {
@@ -506,7 +527,8 @@ static doppel_status read_windows(window_search *search, bool against, doppel_er
 
 /* How many rounds there have to be. */
 static uint64_t count_rounds(const doppel_trim *trim) {
-    double windows = (double)trim->repeated_windows, room = round_room(trim);
+    /* With `against`: those of the inputs, and as many of the others that they repeat. */
+    double windows = 2 * (double)trim->repeated_windows, room = round_room(trim);
     if (!trim->settings.options.against_count)
         windows = windows_a_sample(trim) * (double)trim->repeated_samples;
     return trim->settings.passages && WINDOW_BYTES * windows > room ? (uint64_t)(WINDOW_BYTES * windows / room) + 1 : 1;
