@@ -504,9 +504,9 @@ static PyObject *batch_pairs(PyObject *object, PyObject *args) {
         return NULL;
     f.collapse = collapse;
     PyObject *result = run_documents(&f.self->base, do_pairs, &f, &f.error) ? PyDict_New() : NULL;
-    if (result &&
-        !(put(result, "a", pair_ids(&f, name, f.a)) && put(result, "b", pair_ids(&f, name, f.b)) && put(result, "distance", distances_of(&f)) &&
-          put(result, "similarity", array_of(VALUE_DOUBLE, f.similarity, f.count, sizeof *f.similarity))))
+    if (result && !(put(result, "a", pair_ids(&f, name, f.a)) && put(result, "b", pair_ids(&f, name, f.b)) &&
+                    put(result, "distance", distances_of(&f)) &&
+                    put(result, "similarity", array_of(VALUE_DOUBLE, f.similarity, f.count, sizeof *f.similarity))))
         Py_CLEAR(result);
     free(f.a);
     free(f.b);
