@@ -409,8 +409,8 @@ typedef struct doppel_document {
      * since 1970. Is it still so, the record is still there. */
     uint64_t file_bytes;
     int64_t file_changed;
-    bool stays;      /* `text` stays valid after the call (doppel_table.in_memory) */
-    bool from_table; /* a row of a table: `line` is its number, from 1 */
+    bool stays;              /* `text` stays valid after the call (doppel_table.in_memory) */
+    bool from_table;         /* a row of a table: `line` is its number, from 1 */
     doppel_slice text_value; /* the value of the text's key in `record`, as it stands there, a string with its quotes;
                                 data NULL: it has none, or the record had invalid UTF-8 */
 } doppel_document;
@@ -1211,9 +1211,13 @@ DOPPEL_API double doppel_bands_plan(double similarity, int *bands, int *rows);
  * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
 
-/* Sketches as bytes, to be kept or sent elsewhere and added there in place of the documents: entries one after the other,
- * each a document as docs/FORMAT.md section 12 defines it (kind 3). Of documents with the same words the first has
- * the set, the others have none.
+/* The same with all 64 bits of each key, of which doppel_bands_keys gives bits 16 to 47: for so many documents that 32
+ * bits are often equal by chance, from some ten million on. */
+DOPPEL_API doppel_status doppel_bands_wide_keys(const uint64_t *set, size_t count, int bands, int rows, uint64_t *keys);
+
+/* Sketches as bytes, to be kept or sent elsewhere and added there in place of the documents: entries one after the
+ * other, each a document as docs/FORMAT.md section 12 defines it (kind 3). Of documents with the same words the first
+ * has the set, the others have none.
  *
  * doppel_batch_get_sketches gives the entries of all documents that were read, in order, as `entry`, which is borrowed
  * during the call; the options must have keep_sketches. A status of the callback other than DOPPEL_OK ends it. */
@@ -1222,8 +1226,8 @@ DOPPEL_API doppel_status doppel_batch_get_sketches(doppel_batch *batch,
                                                    doppel_error *error);
 
 /* Adds documents by their entries, as if they were read at this point; `known` as of doppel_batch_read. They come from
- * batches with the same doppel_batch_settings, and the same rules in `keep`. An entry that has the set comes before those
- * with the same words that do not. The batch can decide and find pairs, but not write. Errors: DOPPEL_ERROR_STORE
+ * batches with the same doppel_batch_settings, and the same rules in `keep`. An entry that has the set comes before
+ * those with the same words that do not. The batch can decide and find pairs, but not write. Errors: DOPPEL_ERROR_STORE
  * for bytes that are no such entries, DOPPEL_ERROR_USAGE, and those of doppel_batch_read. */
 DOPPEL_API doppel_status doppel_batch_add_sketches(doppel_batch *batch, doppel_slice entries, bool known,
                                                    doppel_error *error);
@@ -1259,8 +1263,8 @@ DOPPEL_API doppel_status doppel_decide_edges(doppel_edge *edges, size_t edge_cou
  *     doppel_trim_free(trim);
  *
  * The inputs are read three times, once more for the originals of spans, and for passages once more for each round in
- * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither on
- * threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
+ * which windows are compared, if so much repeats that one is not enough; they must not change. Results depend neither
+ * on threads nor on memory. Memory: some 20 bytes a document, and what `memory` says. */
 typedef struct doppel_trim doppel_trim;
 
 typedef enum doppel_unit {
@@ -1341,7 +1345,7 @@ DOPPEL_API const char *doppel_dropped_name(doppel_dropped dropped);
 typedef struct doppel_trimmed {
     uint64_t position; /* in the order of reading, those of `against` first */
     doppel_slice id;
-    const char *file;  /* as doppel_document has them */
+    const char *file; /* as doppel_document has them */
     uint64_t line;
     uint64_t words, words_cut;
     const doppel_range *cuts; /* bytes of the original text, ascending, apart from each other */
@@ -1368,7 +1372,8 @@ enum {
 };
 
 /* Reads the inputs once more (not those of `against`) and gives every document, in order, from one thread at a time,
- * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find. */
+ * which need not be the caller's. A status of the callback other than DOPPEL_OK ends it. Errors: as doppel_trim_find.
+ */
 DOPPEL_API doppel_status doppel_trim_write(doppel_trim *trim, unsigned wanted,
                                            doppel_status (*document)(const doppel_trimmed *document, void *user),
                                            void *user, doppel_error *error);

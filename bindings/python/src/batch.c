@@ -944,6 +944,63 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
     return result;
 }
 
+/* ---- wide keys of bands ---- */
+
+typedef struct key_making {
+    const char *sets;
+    const uint32_t *counts;
+    size_t count;
+    int bands, rows;
+    uint64_t *keys;
+} key_making;
+
+static doppel_status do_wide_keys(void *argument) {
+    key_making *m = argument;
+    uint64_t *set = NULL;
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0, at = 0; i < m->count && status == DOPPEL_OK; i++) {
+        size_t bytes = m->counts[i] * sizeof *set;
+        uint64_t *room = realloc(set, bytes + 1); /* what is in bytes may stand anywhere: it is copied */
+        if (!room) {
+            free(set);
+            return DOPPEL_ERROR_MEMORY;
+        }
+        set = room;
+        memcpy(set, m->sets + at, bytes);
+        status = doppel_bands_wide_keys(set, m->counts[i], m->bands, m->rows, m->keys + i * (size_t)m->bands);
+        at += bytes;
+    }
+    free(set);
+    return status;
+}
+
+/* wide_keys(sets, counts, bands, rows): the keys of bands of sets that stand one after the other, as bytes. `counts`
+ * has the number of features of each, 4 bytes a set, aligned. */
+static PyObject *wide_keys(PyObject *module, PyObject *args) {
+    PyObject *sets, *counts;
+    key_making m = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "SSii", &sets, &counts, &m.bands, &m.rows))
+        return NULL;
+    m.sets = PyBytes_AsString(sets);
+    m.counts = (const uint32_t *)(const void *)PyBytes_AsString(counts);
+    m.count = (size_t)PyBytes_Size(counts) / sizeof *m.counts;
+    uint64_t features = 0;
+    for (size_t i = 0; i < m.count; i++)
+        features += m.counts[i];
+    if (features * sizeof(uint64_t) != (uint64_t)PyBytes_Size(sets) || m.bands < 1)
+        return PyErr_Format(PyExc_ValueError, "sets: not as long as their counts say");
+    m.keys = calloc(m.count * (size_t)m.bands + 1, sizeof *m.keys);
+    long_call call = {0};
+    doppel_status status = m.keys ? run_long_call(&call, do_wide_keys, &m) : DOPPEL_ERROR_MEMORY;
+    PyObject *result =
+        status == DOPPEL_OK
+            ? PyBytes_FromStringAndSize((const char *)m.keys, (Py_ssize_t)(m.count * (size_t)m.bands * sizeof *m.keys))
+            : raise_error(status, NULL, NULL);
+    free(m.keys);
+    return result;
+}
+
 /* ---- the type ---- */
 
 static PyMethodDef batch_methods[] = {
@@ -986,6 +1043,7 @@ static PyType_Spec batch_spec = {
 };
 
 static PyMethodDef batch_functions[] = {
+    {"wide_keys", wide_keys, METH_VARARGS, "wide_keys(sets, counts, bands, rows)"},
     {"decide_edges", decide_edges, METH_VARARGS, "decide_edges(edges, a, b, similarity, count, link_any)"},
     {NULL, NULL, 0, NULL},
 };

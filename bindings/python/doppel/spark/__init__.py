@@ -69,9 +69,9 @@ def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = Non
     _check_run(run, df, "dedup")
     sketches, count = make_sketches(run, df)
     refuse_twice(run, sketches)
-    decisions = make_decisions(run, sketches, count)
-    run.release(*[each for each in run.kept if each is not decisions])
-    return _held(_joined(df, decisions, settings, annotate), run)
+    decisions, copies = make_decisions(run, sketches, count)
+    run.release(besides="decide")
+    return _held(_joined(df, decisions, settings, annotate), run, decisions, count, copies)
 
 
 def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -84,13 +84,13 @@ def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = 
     _check_run(run, df, "cluster")
     sketches, count = make_sketches(run, df)
     refuse_twice(run, sketches)
-    decisions = make_decisions(run, sketches, count)
+    decisions, copies = make_decisions(run, sketches, count)
     ids = df.select(_id(df, settings).alias("id"))
     found = ids.join(decisions.hint("shuffle_hash"), "id", "left").select(
         "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
         "similarity")
-    run.release(*[each for each in run.kept if each is not decisions])
-    return _held(found, run)
+    run.release(besides="decide")
+    return _held(found, run, decisions, count, copies)
 
 
 def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -104,7 +104,7 @@ def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = No
     sketches, count = make_sketches(run, df)
     refuse_twice(run, sketches)
     found = make_pairs(run, sketches, count)
-    run.release(*[each for each in run.kept if each is not found])
+    run.release(besides="pairs")
     return _held(found, run)
 
 
@@ -126,13 +126,13 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
     known, step = known_sketches(run, old)
     if known is not None:
         all_sketches = known.unionByName(sketches.withColumn("known", f.lit(False)), allowMissingColumns=True)
-        decisions = make_decisions(run, all_sketches, count + known.count())
+        decisions, copies = make_decisions(run, all_sketches, count + known.count())
     else:
-        decisions = make_decisions(run, sketches, count)
+        decisions, copies = make_decisions(run, sketches, count)
     if append:
         append_sketches(run, sketches.join(decisions.select("id"), "id", "left_anti"), df, (old, step))
-    run.release(*[each for each in run.kept if each is not decisions])
-    return _held(_joined(df, decisions, settings, annotate), run)
+    run.release(besides="decide")
+    return _held(_joined(df, decisions, settings, annotate), run, decisions, count, copies)
 
 
 def release(result: DataFrame) -> None:
@@ -142,8 +142,11 @@ def release(result: DataFrame) -> None:
         run.release()
 
 
-def _held(result: DataFrame, run: Run) -> DataFrame:
-    result._doppel_run = run  # type: ignore[attr-defined]
+def _held(result: DataFrame, run: Run, decisions: Any = None, count: int = 0, copies: int = 0) -> DataFrame:
+    """The result, with what it depends on: the run, for release(), and what the job reports."""
+    held: Any = result
+    held._doppel_run, held._doppel_decisions = run, decisions
+    held._doppel_counts = {"documents": count, "kept": count - copies, "removed": copies, **run.figures()}
     return result
 
 

@@ -31,6 +31,7 @@ DECISIONS = "id string, originalId string, reason string, similarity double, dis
 PAIRS = "a string, b string, distance int, similarity double"
 
 _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
+_WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
 _PART_BYTES = 64 << 20  # of blocks that one task links
 
 
@@ -43,7 +44,7 @@ class Run:
         self.settings = settings
         self.work = None if work is None else work.rstrip("/")
         self.label = label
-        self.kept: list[DataFrame] = []
+        self.kept: dict[str, DataFrame] = {}
         self.partitions = partitions or self._default_partitions()
         if self.partitions < 1:
             raise ValueError(f"partitions: expected at least 1, not {partitions}")
@@ -67,7 +68,7 @@ class Run:
         context.setJobDescription(f"doppel: {self.label}{name}")
         try:
             with refusals():
-                made = self._write(name, observed) if self.work else self._keep(observed)
+                made = self._write(name, observed) if self.work else self._keep(name, observed)
         finally:
             context.setJobDescription(None)
         counts = {each: value or 0 for each, value in seen.get.items()}
@@ -75,17 +76,23 @@ class Run:
         _log(self.label + name, counts, time.monotonic() - began)
         return made, counts
 
-    def _keep(self, frame: DataFrame) -> DataFrame:
+    def _keep(self, name: str, frame: DataFrame) -> DataFrame:
+        """Keeps the rows on the executors' disks. The plan that made them is cut off, or it would be repeated in each
+        that follows; what made the rows is still known, so that those of a lost executor are made again. Of sketches the
+        plan stays, as most stages read a few of their columns."""
         kept = frame.persist(StorageLevel.DISK_ONLY)
-        self.kept.append(kept)
+        self.kept[name] = kept
         kept.write.format("noop").mode("overwrite").save()
-        return kept
+        if name == "sketch":
+            return kept
+        rows = kept._jdf.queryExecution().toRdd()
+        made = self.spark._jsparkSession.internalCreateDataFrame(rows, kept._jdf.schema(), False)
+        return DataFrame(made, self.spark)
 
-    def release(self, *frames: DataFrame) -> None:
-        for frame in frames or list(self.kept):
-            if frame in self.kept:
-                frame.unpersist()
-                self.kept.remove(frame)
+    def release(self, besides: str = "") -> None:
+        """Frees what executors keep, but for one stage."""
+        for name in [each for each in self.kept if each != besides]:
+            self.kept.pop(name).unpersist()
 
     # ---- the work folder ----
 
@@ -136,6 +143,14 @@ class Run:
             name = next(key for key in {**old, **new} if old.get(key) != new.get(key))
             raise ValueError(f"work: {self.work} is of a run with {name}={old.get(name)!r}, and this run has "
                              f"{new.get(name)!r}: give the same options, or another folder")
+
+    def figures(self) -> dict[str, Any]:
+        """What is known of candidates: how many of the pairs at the threshold are found."""
+        settings = self.settings
+        if not settings.has_keys or settings.method == "simhash":
+            return {"expectedRecall": 1.0}
+        bands, rows, recall = settings.bands()
+        return {"bands": bands, "rows": rows, "expectedRecall": recall}
 
     def mapped(self, frame: DataFrame, task: str, schema: str, **more: Any) -> DataFrame:
         return frame.mapInArrow(remote(task, {**self.settings.tasks(), **more}), schema)
@@ -217,10 +232,6 @@ def refuse_twice(run: Run, ids: DataFrame) -> None:
 # ---- candidates ----
 
 
-def _key_bytes(settings: Settings) -> int:
-    return 16 if settings.method == "simhash" else 4
-
-
 def make_links(run: Run, sketches: DataFrame, count: int) -> tuple[DataFrame, int]:
     """Links between texts that share a band, a near fingerprint or a URL: all that may be near each other are connected
     by them."""
@@ -228,18 +239,22 @@ def make_links(run: Run, sketches: DataFrame, count: int) -> tuple[DataFrame, in
     keyed = f.col("keys").isNotNull() if settings.has_keys else f.lit(False)
     if settings.by_url:
         keyed = keyed | f.col("url").isNotNull()
-    tables: dict[str, Any] = {"urls": settings.by_url, "key_bytes": _key_bytes(settings)}
+    tables: dict[str, Any] = {"urls": settings.by_url, "key_bytes": 4}
+    columns = ["node", "url", "keys"]
     number = 1
     if settings.method == "simhash":
         from ._tasks import masks_of
 
-        tables.update(masks=masks_of(settings.bits, settings.distance()), distance=settings.distance(), bits=settings.bits)
+        tables.update(masks=masks_of(settings.bits, settings.distance()), distance=settings.distance(), bits=settings.bits,
+                      key_bytes=16)
         number = len(tables["masks"])
     elif settings.has_keys:
         number = settings.bands()[0]
+        if count > _WIDE:
+            tables.update(wide=settings.bands()[:2], key_bytes=6)
+            columns.append("sketch")
     tables["parts"] = max(1, -(-2 * run.partitions // number), count * 16 // _PART_BYTES)
-    blocks = run.mapped(sketches.where(keyed).select("node", "url", "keys"), "pack", "part int, block binary", **tables)
-    blocks = blocks.observe(Observation(f"doppel {run.label}blocks {time.monotonic()}"), f.sum(f.length("block")).alias("x"))
+    blocks = run.mapped(sketches.where(keyed).select(*columns), "pack", "part int, block binary", **tables)
     linked = run.mapped(blocks.repartition(run.partitions, "part"), "link", LINKS, **tables).distinct()
     links, counts = run.stage("link", linked)
     return links, counts["rows"]
@@ -265,6 +280,8 @@ def contract(run: Run, links: DataFrame) -> DataFrame:
         small = _small_star(_large_star(edges))
         rounds += 1
         edges, counts = run.stage(f"contract {rounds}", small, sum=f.sum(f.hash("a", "b").cast("decimal(38,0)")).cast("string"))
+        if f"contract {rounds - 2}" in run.kept:
+            run.kept.pop(f"contract {rounds - 2}").unpersist()
         if (counts["rows"], counts["sum"]) == before:
             break
         before = (counts["rows"], counts["sum"])
@@ -318,11 +335,12 @@ def find_components(run: Run, sketches: DataFrame, count: int) -> DataFrame | No
     return make_components(run, links, link_count) if link_count else None
 
 
-def make_decisions(run: Run, sketches: DataFrame, count: int) -> DataFrame:
-    """The documents that are copies, and of what."""
+def make_decisions(run: Run, sketches: DataFrame, count: int) -> tuple[DataFrame, int]:
+    """The documents that are copies, and of what; and their number."""
     components = find_components(run, sketches, count)
     made = run.mapped(together(run, sketches, components), "decide", DECISIONS)
-    return run.stage("decide", made)[0]
+    decisions, counts = run.stage("decide", made)
+    return decisions, counts["rows"]
 
 
 def make_pairs(run: Run, sketches: DataFrame, count: int) -> DataFrame:

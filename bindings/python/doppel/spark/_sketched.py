@@ -48,6 +48,18 @@ class Entries:
         names = head["id_length"].astype(numpy.int64) + head["title_length"] + head["original_length"]
         return self._gather(self.starts[which] + _REST + names, 4 * bands)
 
+    def wide_keys(self, which: Any, bands: int, rows: int) -> Any:
+        """48 bits of the keys of the bands of some entries, a row each, made again of their sets. They have the 32 bits of
+        keys() in them."""
+        from .. import _doppel
+
+        counts = self.head["set_count"][which]
+        ends = self.ends[which]
+        sets = b"".join(self.bytes[end - 8 * count:end].tobytes() for end, count in zip(ends.tolist(), counts.tolist()))
+        made = _doppel.wide_keys(sets, numpy.ascontiguousarray(counts).tobytes(), bands, rows)
+        wide = numpy.frombuffer(made, numpy.uint8).reshape(len(counts), bands, 8)
+        return numpy.ascontiguousarray(wide[:, :, :6]).reshape(len(counts), 6 * bands)
+
     def fingerprints(self) -> Any:
         return numpy.ascontiguousarray(self.head["fingerprint"]).view(numpy.uint8).reshape(-1, 16)
 

@@ -247,22 +247,21 @@ def _tables(settings: dict[str, Any], keys: Any, nodes: Any) -> Iterator[tuple[i
             bits = numpy.frombuffer(bytes(mask), numpy.uint8)
             yield from _split(parts, table, keys, nodes, keys & bits)
         return
-    for band in range(keys.shape[1] // 4):
-        yield from _split(parts, band, numpy.ascontiguousarray(keys[:, 4 * band:4 * band + 4]), nodes)
+    width = settings["key_bytes"]
+    for band in range(keys.shape[1] // width):
+        yield from _split(parts, band, numpy.ascontiguousarray(keys[:, width * band:width * (band + 1)]), nodes)
 
 
 def pack(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
     """Gives part and block, of `keys` and of `url`, which is a table of its own, -1."""
-    for held in _gathered(batches, _PACKED):
+    for held in _gathered(batches, _PACKED >> 4 if settings.get("wide") else _PACKED):
         blocks = []
         keyed = held.filter(held.column("keys").is_valid())
         if keyed.num_rows:
             nodes = _rows_of(keyed.column("node").combine_chunks(), NODE)
-            width = len(keyed.column("keys")[0].as_py())
-            keys = _rows_of(keyed.column("keys").combine_chunks(), width)
             order, starts = _order_nodes(nodes)
             first = order[starts]
-            blocks += _tables(settings, keys[first], nodes[first])
+            blocks += _tables(settings, _keys_of(settings, keyed, first), nodes[first])
         addressed = held.filter(held.column("url").is_valid())
         if settings["urls"] and addressed.num_rows:
             nodes = _rows_of(addressed.column("node").combine_chunks(), NODE)
@@ -273,6 +272,14 @@ def pack(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
             yield pyarrow.RecordBatch.from_arrays(
                 [pyarrow.array([part for part, _ in blocks], pyarrow.int32()),
                  pyarrow.array([block for _, block in blocks], pyarrow.binary())], ["part", "block"])
+
+
+def _keys_of(settings: dict[str, Any], keyed: Any, first: Any) -> Any:
+    """The keys of some rows; wide ones are made of the sets in the sketches."""
+    if settings.get("wide"):
+        return of_column(keyed.column("sketch").combine_chunks()).wide_keys(first, *settings["wide"])
+    width = len(keyed.column("keys")[0].as_py())
+    return _rows_of(keyed.column("keys").combine_chunks(), width)[first]
 
 
 def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
@@ -342,9 +349,10 @@ def link(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _link_equal(keys: Any, nodes: Any, links: _Links) -> None:
-    numbers = numpy.ascontiguousarray(keys).view("<u4" if keys.shape[1] == 4 else "<u8").reshape(-1)
-    if keys.shape[1] == 16:
-        numbers = _mix(numpy.ascontiguousarray(keys))  # what falls together by chance is linked for nothing
+    if keys.shape[1] == 4:
+        numbers = numpy.ascontiguousarray(keys).view("<u4").reshape(-1)
+    else:
+        numbers = _mix(keys)  # what falls together by chance is linked for nothing
     order = numpy.argsort(numbers, kind="stable")
     ordered = numbers[order]
     equal = ordered[1:] == ordered[:-1]
