@@ -18,11 +18,14 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "spark"))
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = os.environ["SPARK_PYTHON"] = sys.executable
 os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
 
+# Small runs end before compiled code pays.
+QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 SETTINGS = {
     "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", "spark.executor.memory": "768m",
     "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.coalescePartitions.enabled": "true",
     "spark.ui.showConsoleProgress": "false", "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-    "spark.driver.memory": "768m", "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.driver.memory": "768m", "spark.ui.enabled": "false", "spark.sql.codegen.wholeStage": "false",
+    "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.extraJavaOptions": QUICK_JAVA, "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 
 

@@ -155,11 +155,20 @@ def _run(spark: Any, asked: Any, settings: Any) -> dict[str, Any]:
     return {**counts, "seconds": round(time.monotonic() - began, 1)}
 
 
+def _log_to_stderr() -> None:
+    log = logging.getLogger("doppel.spark")
+    if not log.handlers:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(message)s"))
+        log.addHandler(handler)
+        log.propagate = False
+    log.setLevel(logging.INFO)
+
+
 def main(arguments: list[str] | None = None) -> int:
     words = _parser()
     asked = words.parse_args(arguments)
-    logging.basicConfig(format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
-    logging.getLogger("doppel.spark").setLevel(logging.INFO)
+    _log_to_stderr()
     from ._settings import Settings
 
     try:

@@ -8,22 +8,20 @@ message; refusals() finds the mark in what Spark raises on the driver and raises
 from __future__ import annotations
 
 import contextlib
-import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-_MARK = "[doppel] "
-_MARKED = re.compile(re.escape(_MARK) + r"(.*?) \[/doppel\]", re.DOTALL)
+_MARK, _END = "[doppel] ", " [/doppel]"
 
 
 class Refused(Exception):
     """Input or options that a task cannot work with. The message is for the user."""
 
     def __str__(self) -> str:
-        return f"{_MARK}{self.args[0]} [/doppel]"
+        return f"{_MARK}{self.args[0]}{_END}"
 
 
 def remote(task: str, settings: dict[str, Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -56,7 +54,9 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = _MARKED.search(str(error))
-        if not found:
+        said = str(error)
+        end = said.rfind(_END)
+        start = said.rfind(_MARK, 0, max(end, 0))  # the last: lines of source in a traceback may have the mark, too
+        if start < 0:
             raise
-        raise ValueError(found.group(1)) from None
+        raise ValueError(said[start + len(_MARK):end]) from None
