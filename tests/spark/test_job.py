@@ -20,11 +20,11 @@ def submit(master, *arguments, conf=(), wait=True):
     settings = {**SETTINGS, **dict(conf)}
     command = [SUBMIT, "--master", master, *[each for name, value in settings.items() for each in ("--conf", f"{name}={value}")],
                job.__file__, *map(str, arguments)]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if not wait:
-        return started
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, err = started.communicate(timeout=900)
-    return started.returncode, out, err
+    return started.returncode, out, err + out  # spark-submit sends what Python writes to stderr to stdout
 
 
 def command(*arguments):
@@ -74,9 +74,9 @@ def test_lines_are_those_of_the_command(master, corpus, wanted, tmp_path):
     code, out, err = submit(master, *arguments, "--output", tmp_path / "unique", "--removed", tmp_path / "removed")
     assert code == 0, err[-4000:]
     check(tmp_path, wanted)
-    summary = json.loads(out.splitlines()[-1])
+    summary = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
     assert summary["kept"] == len(wanted[0]) and summary["expectedRecall"] > 0.999
-    assert re.search(r"doppel.spark sketch: [\d,]+ rows, .* s\n", err) and "doppel.spark decide: " in err
+    assert re.search(r"doppel\.spark sketch: [\d,]+ rows, .* s\n", err) and "doppel.spark decide: " in err
     if FULL:
         code, out, err = submit(master, *arguments, "--output", tmp_path / "again")
         assert code == 0, err[-4000:]
@@ -99,15 +99,13 @@ def test_an_executor_that_is_killed(master, corpus, wanted, tmp_path):
     """In the middle of a run, with speculation on: the answer is the same."""
     running = submit(master, "--input", corpus, "--output", tmp_path / "unique", "--removed", tmp_path / "removed",
                      conf={"spark.speculation": "true", "spark.speculation.multiplier": "1.2"}.items(), wait=False)
-    said = ""
-    while "doppel.spark sketch:" not in said:
-        line = running.stderr.readline()
-        assert line, said
-        said += line
+    for line in running.stdout:
+        if "doppel.spark sketch:" in line:
+            break
     time.sleep(1)
     killed = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_executor(pid)]
     os.kill(killed[0], 9)
-    err = running.communicate(timeout=900)[1]
+    err = running.communicate(timeout=900)[0]
     assert running.returncode == 0, err[-4000:]
     check(tmp_path, wanted)
 

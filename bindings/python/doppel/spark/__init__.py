@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ._plan import Run, make_decisions, make_pairs, make_sketches, refuse_twice
+from ._plan import Run, beside, make_decisions, make_pairs, make_sketches, refuse_twice
 from ._settings import Settings
 from ._store import VERSION, append_sketches, known_sketches
 
@@ -71,7 +71,7 @@ def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = Non
     refuse_twice(run, sketches)
     decisions, copies = make_decisions(run, sketches, count)
     run.release(besides="decide")
-    return _held(_joined(df, decisions, settings, annotate), run, decisions, count, copies)
+    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, count, copies)
 
 
 def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -86,7 +86,7 @@ def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = 
     refuse_twice(run, sketches)
     decisions, copies = make_decisions(run, sketches, count)
     ids = df.select(_id(df, settings).alias("id"))
-    found = ids.join(decisions.hint("shuffle_hash"), "id", "left").select(
+    found = ids.join(beside(decisions, copies), "id", "left").select(
         "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
         "similarity")
     run.release(besides="decide")
@@ -132,7 +132,7 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
     if append:
         append_sketches(run, sketches.join(decisions.select("id"), "id", "left_anti"), df, (old, step))
     run.release(besides="decide")
-    return _held(_joined(df, decisions, settings, annotate), run, decisions, count, copies)
+    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, count, copies)
 
 
 def release(result: DataFrame) -> None:
@@ -171,7 +171,7 @@ def _joined(df: DataFrame, decisions: DataFrame, settings: Settings, annotate: b
         copies = decisions.select(f.col("id").alias(key))
         return rows.join(copies, key, "left_anti").drop(key)
     found = decisions.select(f.col("id").alias(key), "originalId", "similarity")
-    joined = rows.join(found.hint("shuffle_hash"), key, "left")
+    joined = rows.join(found, key, "left")
     original = f.col("originalId").cast(kind)
     return joined.select(*rows.columns, f.coalesce(original, f.col(f"`{settings.named['id']}`")).alias("group"),
                          f.col("originalId").isNotNull().alias("isDuplicate"), original.alias("originalId"),

@@ -32,6 +32,8 @@ PAIRS = "a string, b string, distance int, similarity double"
 
 _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
 _WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
+_BROADCAST_BYTES = 10 << 20  # the default of spark.sql.autoBroadcastJoinThreshold
+_ROW_BYTES = 64  # of an id or a node with another, as Spark holds it
 _PART_BYTES = 64 << 20  # of blocks that one task links
 
 
@@ -311,18 +313,23 @@ def _small_star(edges: DataFrame) -> DataFrame:
 # ---- decisions ----
 
 
+def beside(frame: DataFrame, rows: int) -> DataFrame:
+    """The smaller side of a join: sent to all executors where it is as small as what Spark itself sends so, since the larger
+    side is then not shuffled; else joined by hash, so that the larger side is not sorted."""
+    return f.broadcast(frame) if rows * _ROW_BYTES <= _BROADCAST_BYTES else frame.hint("shuffle_hash")
+
+
 def together(run: Run, sketches: DataFrame, components: DataFrame | None) -> DataFrame:
     """The sketches of all documents that are not alone, those of a component in one partition."""
-    context = run.spark.sparkContext
-    context.setJobDescription(f"doppel: {run.label}gather")
     twins = sketches.groupBy("node").count().where("count > 1").select("node")
     if components is None:
         members = twins.select("node", f.col("node").alias("component"))
     else:
         alone = twins.join(components, "node", "left_anti")
         members = components.union(alone.select("node", f.col("node").alias("component")))
+    members, counts = run.stage("gather", members)
     columns = [name for name in sketches.columns if name in ("id", "sketch", "known", "place")]
-    chosen = sketches.join(members, "node").select("component", *columns).repartition(run.partitions, "component")
+    chosen = sketches.join(beside(members, counts["rows"]), "node").select("component", *columns).repartition(run.partitions, "component")
     if "known" in columns:
         chosen = chosen.sortWithinPartitions(f.desc("known"), "place", "id")
     return chosen.select(*[name for name in columns if name != "place"])
