@@ -14,6 +14,7 @@ Options have the names of the command's. `keep` is "longest,id" unless said othe
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -157,9 +158,11 @@ def _id(df: DataFrame, settings: Settings) -> Any:
 def _check_run(run: Run, df: DataFrame, call: str) -> None:
     from .. import __version__
 
+    if not run.work:
+        return
     about = {"call": call, "version": __version__, **run.settings.options, "partitions": run.partitions,
              "columns": df.dtypes, "inputs": sorted(df.inputFiles())}
-    run.check_work(about)
+    run.check_work(json.loads(json.dumps(about, default=str)))
 
 
 def _joined(df: DataFrame, decisions: DataFrame, settings: Settings, annotate: bool) -> DataFrame:

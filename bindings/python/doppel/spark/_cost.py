@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Measured: docs/SCALE.md, "The constants".
-SECONDS_A_BYTE = 2.4e-8  # text through Arrow, sketched, and its sketch stored
+SECONDS_A_BYTE = 2.0e-8  # text read, through Arrow, sketched, and its sketch stored
 SECONDS_A_KEY = 5.0e-7  # a key of a band: packed, shuffled, sorted
-SECONDS_A_MEMBER = 4.0e-5  # a document that is not alone: gathered and decided
+SECONDS_A_MEMBER = 2.5e-5  # a document that is not alone: gathered and decided
 SECONDS_A_ROW = 6.0e-6  # a document: counted by id and by text, joined with what was decided
+SECONDS_A_SHUFFLED_BYTE = 5.0e-9  # compressed, written, fetched, read
+SECONDS_A_WRITTEN_BYTE = 1.0e-8  # of the output
 BYTES_A_KEY = 16  # 4 of the key, 12 of the text it belongs to
 BYTES_A_HEAD = 236  # of a sketch, with an id of 28 bytes, but for keys and set
 BYTES_A_ID = 48  # an id or a node as Spark shuffles it
@@ -36,7 +38,8 @@ def stages(settings: Any, documents: int, document_bytes: int, together: float) 
         _stage("connect", documents * together * 24, documents * together * SECONDS_A_ROW),
         _stage("gather", documents * (BYTES_A_ID + sketch), documents * SECONDS_A_ROW / 3),
         _stage("decide", documents * together * sketch, documents * together * SECONDS_A_MEMBER),
-        _stage("output", documents * (document_bytes + BYTES_A_ID), documents * SECONDS_A_ROW / 3),
+        _stage("output", documents * (document_bytes + BYTES_A_ID),
+               documents * (SECONDS_A_ROW / 3 + document_bytes * SECONDS_A_WRITTEN_BYTE)),
     ]
 
 
@@ -50,7 +53,7 @@ def _tables(settings: Any) -> int:
 
 
 def _stage(name: str, shuffled: float, seconds: float) -> dict[str, Any]:
-    return {"stage": name, "shuffled": int(shuffled), "seconds": seconds}
+    return {"stage": name, "shuffled": int(shuffled), "seconds": seconds + shuffled * SECONDS_A_SHUFFLED_BYTE}
 
 
 def explain(settings: Any, documents: int, document_bytes: int, together: float, cores: int) -> str:

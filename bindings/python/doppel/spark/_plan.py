@@ -129,11 +129,20 @@ class Run:
         log.info("%s: taken from %s", self.label + name, self._path(name))
         return self.spark.read.parquet(self._path(name)), counts
 
+    def remembered(self, name: str, value: int) -> int:
+        """A number that stays as it was when the run began, however often it is resumed."""
+        if not self.work:
+            return value
+        path = self._path(name) + ".counts"
+        system, file = self._file(path + "/_SUCCESS")
+        if not system.exists(file):
+            self._note(name, {name: value})
+            return value
+        return json.loads(self.spark.read.text(path).first()[0])[name]
+
     def check_work(self, about: dict[str, Any]) -> None:
         """A work folder belongs to one run: its options and its input."""
-        if not self.work:
-            return
-        ours = json.dumps(about, sort_keys=True, default=str)
+        ours = json.dumps(about, sort_keys=True)
         system, file = self._file(self.work + "/run/_SUCCESS")
         if not system.exists(file):
             row = self.spark.createDataFrame([(ours,)], "run string")

@@ -67,12 +67,14 @@ def known_sketches(run: Run, path: str) -> tuple[DataFrame | None, int]:
     """The sketches of all steps, as known documents, and the number of the next step."""
     path = path.rstrip("/")
     steps = _steps(run, path)
+    step = run.remembered("step", steps[-1] + 1 if steps else 1)
+    steps = [each for each in steps if each < step]  # a run that is resumed may have added its own already
     if not steps:
-        return None, 1
+        return None, step
     table = run.spark.read.option("basePath", path).parquet(*[f"{path}/step={step}" for step in steps])
     _check(run, table, path)
     place = f.struct(f.col("step").alias("step"), f.col("place").alias("place"))
-    return table.select("id", "node", "url", "keys", "sketch", f.lit(True).alias("known"), place.alias("place")), steps[-1] + 1
+    return table.select("id", "node", "url", "keys", "sketch", f.lit(True).alias("known"), place.alias("place")), step
 
 
 def _check(run: Run, table: DataFrame, path: str) -> None:
