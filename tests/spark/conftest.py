@@ -24,7 +24,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", "spark.executor.memory": "768m",
     "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.coalescePartitions.enabled": "true",
     "spark.ui.showConsoleProgress": "false", "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
-    "spark.driver.memory": "768m", "spark.ui.enabled": "false", "spark.sql.codegen.wholeStage": "false",
+    "spark.task.maxFailures": "1" if not FULL else "4", "spark.driver.memory": "768m", "spark.ui.enabled": "false", "spark.sql.codegen.wholeStage": "false",
     "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.extraJavaOptions": QUICK_JAVA, "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
 }
 

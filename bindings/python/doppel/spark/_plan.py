@@ -60,7 +60,7 @@ class Run:
     def stage(self, name: str, frame: DataFrame, **figures: Any) -> tuple[DataFrame, dict[str, Any]]:
         """Runs a stage, once, and logs it. `figures` are aggregates, which are counted on the way."""
         figures = {"rows": f.count(f.lit(1)), **figures}
-        found = self._resumed(name, figures)
+        found = self._resumed(name)
         if found is not None:
             return found
         began = time.monotonic()
@@ -111,45 +111,53 @@ class Run:
         path = jvm.org.apache.hadoop.fs.Path(name)
         return path.getFileSystem(self.spark._jsc.hadoopConfiguration()), path
 
+    def _put(self, name: str, text: str) -> None:
+        """A small file of the work folder: it is there with all of its text, or not at all."""
+        system, path = self._file(name)
+        _, unfinished = self._file(name + ".unfinished")
+        stream = system.create(unfinished, True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+        system.delete(path, False)
+        if not system.rename(unfinished, path):
+            raise OSError(f"work: {name} cannot be written")
+
+    def _get(self, name: str) -> str | None:
+        """The text of such a file; None: it is not there."""
+        system, path = self._file(name)
+        if not system.exists(path):
+            return None
+        stream = system.open(path)
+        text = self.spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        stream.close()
+        return text
+
     def _note(self, name: str, counts: dict[str, Any]) -> None:
         """What a stage has counted, beside its files: it is there once they are complete."""
-        if not self.work:
-            return
-        row = self.spark.createDataFrame([(json.dumps(counts),)], "counts string")
-        row.coalesce(1).write.mode("overwrite").text(self._path(name) + ".counts")
+        if self.work:
+            self._put(self._path(name) + ".counts", json.dumps(counts))
 
-    def _resumed(self, name: str, figures: dict[str, Any]) -> tuple[DataFrame, dict[str, Any]] | None:
-        if not self.work:
+    def _resumed(self, name: str) -> tuple[DataFrame, dict[str, Any]] | None:
+        counts = self._get(self._path(name) + ".counts") if self.work else None
+        if counts is None:
             return None
-        for path in (self._path(name), self._path(name) + ".counts"):
-            system, file = self._file(path + "/_SUCCESS")
-            if not system.exists(file):
-                return None
-        counts = json.loads(self.spark.read.text(self._path(name) + ".counts").first()[0])
         log.info("%s: taken from %s", self.label + name, self._path(name))
-        return self.spark.read.parquet(self._path(name)), counts
+        return self.spark.read.parquet(self._path(name)), json.loads(counts)
 
     def remembered(self, name: str, value: int) -> int:
         """A number that stays as it was when the run began, however often it is resumed."""
-        if not self.work:
-            return value
-        path = self._path(name) + ".counts"
-        system, file = self._file(path + "/_SUCCESS")
-        if not system.exists(file):
+        counts = self._get(self._path(name) + ".counts") if self.work else None
+        if counts is None:
             self._note(name, {name: value})
             return value
-        return json.loads(self.spark.read.text(path).first()[0])[name]
+        return json.loads(counts)[name]
 
     def check_work(self, about: dict[str, Any]) -> None:
         """A work folder belongs to one run: its options and its input."""
-        ours = json.dumps(about, sort_keys=True)
-        system, file = self._file(self.work + "/run/_SUCCESS")
-        if not system.exists(file):
-            row = self.spark.createDataFrame([(ours,)], "run string")
-            row.coalesce(1).write.mode("overwrite").text(self.work + "/run")
-            return
-        theirs = self.spark.read.text(self.work + "/run").first()[0]
-        if theirs != ours:
+        ours, theirs = json.dumps(about, sort_keys=True), self._get(f"{self.work}/run")
+        if theirs is None:
+            self._put(f"{self.work}/run", ours)
+        elif theirs != ours:
             old, new = json.loads(theirs), json.loads(ours)
             name = next(key for key in {**old, **new} if old.get(key) != new.get(key))
             raise ValueError(f"work: {self.work} is of a run with {name}={old.get(name)!r}, and this run has "
