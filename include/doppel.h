@@ -1035,8 +1035,8 @@ typedef struct doppel_batch_options {
     double boilerplate;
     unsigned by;      /* 0: DOPPEL_BY_CONTENT */
     const char *keep; /* which document of a group stays: "first" (NULL), or rules in order, separated by commas: first,
-                         last, longest, shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD,
-                         smallest:FIELD */
+                         last, longest, shortest, https, shortest-url, id (the smallest, compared as bytes),
+                         newest:FIELD, oldest:FIELD, largest:FIELD, smallest:FIELD */
     bool link_any;    /* near any document of the group, not only the one that stays: chains are one group */
     const char *within; /* only documents of one "host", "domain" or of one value of a field are near; NULL: all */
     const char *across; /* only documents of different ones are near */
@@ -1210,6 +1210,32 @@ DOPPEL_API double doppel_bands_plan(double similarity, int *bands, int *rows);
  * them. Errors: DOPPEL_ERROR_USAGE for numbers of bands and rows that are not possible, or an empty set;
  * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
+
+/* The same with all 64 bits of each key, of which doppel_bands_keys gives bits 16 to 47: for so many documents that 32
+ * bits are often equal by chance, from some ten million on. */
+DOPPEL_API doppel_status doppel_bands_wide_keys(const uint64_t *set, size_t count, int bands, int rows, uint64_t *keys);
+
+/* Sketches as bytes, to be kept or sent elsewhere and added there in place of the documents: entries one after the
+ * other, each a document as docs/FORMAT.md section 12 defines it (kind 3). Of documents with the same words the first
+ * has the set, the others have none.
+ *
+ * doppel_batch_get_sketches gives the entries of all documents that were read, in order, as `entry`, which is borrowed
+ * during the call; the options must have keep_sketches. A status of the callback other than DOPPEL_OK ends it. */
+DOPPEL_API doppel_status doppel_batch_get_sketches(doppel_batch *batch,
+                                                   doppel_status (*take)(doppel_slice entry, void *user), void *user,
+                                                   doppel_error *error);
+
+/* Adds documents by their entries, as if they were read at this point; `known` as of doppel_batch_read. They come from
+ * batches with the same doppel_batch_settings, and the same rules in `keep`. An entry that has the set comes before
+ * those with the same words that do not. The batch can decide and find pairs, but not write. Errors: DOPPEL_ERROR_STORE
+ * for bytes that are no such entries, DOPPEL_ERROR_USAGE, and those of doppel_batch_read. */
+DOPPEL_API doppel_status doppel_batch_add_sketches(doppel_batch *batch, doppel_slice entries, bool known,
+                                                   doppel_error *error);
+
+/* The options that shape sketches, as text, a line `name=value` each: recipe, Unicode version, sets, bands, rows,
+ * min_words, content, by, url_without, within, across. Sketches go together where this text is the same. Written to
+ * `buffer` up to `room`, without a NUL; gives its whole length, which may be more than `room`; 0: no memory. */
+DOPPEL_API size_t doppel_batch_settings(const doppel_batch *batch, char *buffer, size_t room);
 
 /* Two near documents, by their positions in the order of keeping. */
 typedef struct doppel_edge {

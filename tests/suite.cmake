@@ -126,7 +126,8 @@ endif()
 if(TARGET doppel_python)
   set(python_packages ${builds}/python-venv/bin/python)
   suite_test(python.wheel python COMMAND scripts/wheel)
-  suite_test(python.install python COMMAND tests/python/install ${builds}/wheel ${builds}/python-plain ${builds}/python-venv)
+  suite_test(python.install python COMMAND tests/python/install ${builds}/wheel ${builds}/python-plain ${builds}/python-venv
+                                                   ${builds}/spark-venv)
   suite_test(python.plain python COMMAND ${builds}/python-plain/bin/python -m pytest tests/python)
   set_tests_properties(python.wheel PROPERTIES FIXTURES_SETUP python_wheel)
   set_tests_properties(python.install PROPERTIES FIXTURES_REQUIRED python_wheel FIXTURES_SETUP python_installed)
@@ -138,6 +139,11 @@ if(TARGET doppel_python)
     set_tests_properties(python.${name} PROPERTIES FIXTURES_REQUIRED python_installed)
   endforeach()
   sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages})
+
+  # Spark, on a real cluster of one master and two workers on loopback; at full size with an executor that is killed.
+  suite_test(spark spark WAITS COMMAND ${builds}/spark-venv/bin/python -m pytest -c tests/python/pytest.ini
+                                       --rootdir tests/spark tests/spark)
+  set_tests_properties(spark PROPERTIES FIXTURES_REQUIRED python_installed)
 endif()
 
 # Sanitizers: the unit tests in the builds asan and tsan, and the command tests. What tests kernels runs at each CPU level,
@@ -213,7 +219,7 @@ if(whole)
 endif()
 
 # The longest begin first: those that wait, then those that compute.
-foreach(name stream redis.cuts browser.console redis.format)
+foreach(name stream spark redis.cuts browser.console redis.format)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES COST 1000)
   endif()

@@ -91,6 +91,7 @@ static doppel_status init_settings(dp_batch_settings *s, const doppel_batch_opti
     DP_TRY(check_numbers(s, error));
     DP_TRY(check_bands(s, error));
     DP_TRY(check_scope(s, error));
+    s->keep.ids = true;
     if (o->keep)
         DP_TRY(dp_keep_parse(o->keep, &s->keep, &s->fields, error));
     set_input(s, o->input, &s->input);

@@ -276,6 +276,8 @@ bool dp_entry_pack(dp_buffer *to, dp_entry_kind kind, doppel_slice head, const d
 /* Appends an entry to the journal. */
 doppel_status dp_journal_add(dp_journal *journal, dp_entry_kind kind, doppel_slice head, doppel_slice rest,
                              doppel_error *error);
+/* Whether there is a document's entry, whole and unaltered, at the beginning of some bytes; then *length is its own. */
+bool dp_entry_is_document(doppel_slice bytes, size_t *length);
 /* Takes the documents of another batch's journal, a saved file, as known ones. */
 doppel_status dp_journal_import(doppel_batch *batch, const char *path, doppel_error *error);
 /* ---- what a path is ---- */

@@ -118,13 +118,86 @@ static void number_ranks(void *user, size_t from, size_t to) {
         order->rank[order->document[i]] = (uint32_t)i;
 }
 
+/* All ids, which are in memory while documents are ranked by them. */
+typedef struct id_list {
+    char *bytes;
+    uint64_t *start; /* by document, and where the last one ends */
+} id_list;
+
+static doppel_slice id_of(const id_list *ids, uint32_t document) {
+    return (doppel_slice){ids->bytes + ids->start[document], ids->start[document + 1] - ids->start[document]};
+}
+
+/* By their bytes: a beginning of another comes before it. */
+static int compare_slices(doppel_slice a, doppel_slice b) {
+    size_t shorter = a.length < b.length ? a.length : b.length;
+    int order = shorter ? memcmp(a.data, b.data, shorter) : 0;
+    return order ? order : (a.length > b.length) - (a.length < b.length);
+}
+
+static int compare_ids(const void *x, const void *y, void *user) {
+    uint32_t a = *(const uint32_t *)x, b = *(const uint32_t *)y;
+    int order = compare_slices(id_of(user, a), id_of(user, b));
+    return order ? order : a < b ? -1 : 1;
+}
+
+static doppel_status read_ids(const doppel_batch *batch, id_list *ids) {
+    const dp_documents *d = &batch->documents;
+    uint64_t bytes = 0;
+    if (!(ids->start = malloc((d->count + 1) * sizeof *ids->start)))
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < d->count; bytes += d->doc[i++].id_length)
+        ids->start[i] = bytes;
+    ids->start[d->count] = bytes;
+    if (!(ids->bytes = malloc(bytes + 1)))
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < d->count; i++)
+        DP_TRY(dp_append_file_read(&batch->journal.file, d->doc[i].id_at, ids->bytes + ids->start[i],
+                                   d->doc[i].id_length, NULL));
+    return DOPPEL_OK;
+}
+
+/* Gives each document its place among all ids as its rank by `rule`; equal ids have one place. */
+static void set_id_ranks(const doppel_batch *batch, const id_list *ids, const keep_order *order, size_t rule) {
+    size_t rules = batch->settings.keep.count;
+    double place = 0;
+    for (size_t i = 0; i < batch->documents.count; i++) {
+        uint32_t document = order->document[i];
+        if (i && compare_slices(id_of(ids, order->document[i - 1]), id_of(ids, document)))
+            place = (double)i;
+        batch->documents.ranks[document * rules + rule] = place;
+    }
+}
+
+/* Ranks documents by their ids, if the policy asks for it. `order` is memory to sort in. */
+static doppel_status rank_by_ids(const doppel_batch *batch, keep_order *order) {
+    const dp_keep_policy *keep = &batch->settings.keep;
+    size_t count = batch->documents.count, threads = batch->settings.threads, rule = 0;
+    id_list ids = {0};
+    while (rule < keep->count && keep->rule[rule].kind != DP_KEEP_ID)
+        rule++;
+    if (rule == keep->count)
+        return DOPPEL_OK;
+    doppel_status status = read_ids(batch, &ids);
+    if (status == DOPPEL_OK) {
+        dp_run_pieces(threads, count, DP_PIECE, number_documents, order);
+        dp_sort_by(threads, order->document, count, order->rank, compare_ids, &ids);
+        for (; rule < keep->count; rule++)
+            if (keep->rule[rule].kind == DP_KEEP_ID)
+                set_id_ranks(batch, &ids, order, rule);
+    }
+    free(ids.bytes);
+    free(ids.start);
+    return status;
+}
+
 static bool make_order(doppel_batch *batch, keep_order *order) {
     size_t count = batch->documents.count, threads = batch->settings.threads;
     if (!batch->settings.keep.count)
         return true;
     order->document = malloc((count + 1) * sizeof *order->document);
     order->rank = malloc((count + 1) * sizeof *order->rank);
-    if (!order->document || !order->rank)
+    if (!order->document || !order->rank || rank_by_ids(batch, order) != DOPPEL_OK)
         return false;
     dp_run_pieces(threads, count, DP_PIECE, number_documents, order);
     dp_sort_by(threads, order->document, count, order->rank, compare_ranks, batch);

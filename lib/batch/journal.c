@@ -156,6 +156,16 @@ static bool is_sound(const dp_entry_prefix *entry, const char *body) {
     return entry->check == check_of(entry->kind, body, head_length(entry), length);
 }
 
+bool dp_entry_is_document(doppel_slice bytes, size_t *length) {
+    dp_entry_prefix entry;
+    if (bytes.length < sizeof entry)
+        return false;
+    memcpy(&entry, bytes.data, sizeof entry);
+    *length = (size_t)entry.size;
+    return entry.kind == DP_ENTRY_DOCUMENT && entry.size >= sizeof entry && entry.size <= bytes.length &&
+           is_sound(&entry, bytes.data + sizeof entry);
+}
+
 /* ---- reading back ---- */
 
 /* A journal that is read back: check_settings, then replay. */
@@ -440,6 +450,38 @@ static doppel_status save_again(doppel_batch *batch, const char *path, doppel_er
 
 doppel_status doppel_batch_save(doppel_batch *batch, const char *path, doppel_error *error) {
     return batch->journal.kept ? save(batch, path, error) : save_again(batch, path, error);
+}
+
+/* ---- sketches as bytes ---- */
+
+size_t doppel_batch_settings(const doppel_batch *batch, char *buffer, size_t room) {
+    dp_buffer text = {0};
+    size_t length = print_shaping(&batch->settings, &text) ? text.size : 0;
+    if (length && room)
+        memcpy(buffer, text.data, length < room ? length : room);
+    dp_buffer_free(&text);
+    return length;
+}
+
+doppel_status doppel_batch_get_sketches(doppel_batch *batch, doppel_status (*take)(doppel_slice entry, void *user),
+                                        void *user, doppel_error *error) {
+    const dp_append_file *file = &batch->journal.file;
+    if (!batch->journal.kept)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "the batch has kept no sketches: ask for keep_sketches");
+    DP_TRY(dp_append_file_flush(&batch->journal.file, error));
+    batch->readings.error = error;
+    journal_replay r = {.batch = batch, .file = file, .end = file->scratch.size};
+    dp_entry_prefix entry;
+    doppel_status status = check_settings(&r, "sketches", false, error);
+    for (doppel_status read = DOPPEL_OK; status == DOPPEL_OK && next_entry(&r, &entry, &read); r.at += entry.size) {
+        if (entry.kind == DP_ENTRY_DOCUMENT)
+            status = take((doppel_slice){r.bytes.data, (size_t)entry.size}, user);
+        status = read == DOPPEL_OK ? status : read;
+    }
+    dp_buffer_free(&r.bytes);
+    if (status == DOPPEL_OK && r.at != r.end)
+        status = dp_fail(error, DOPPEL_ERROR_IO, "the sketches could not be read back");
+    return status;
 }
 
 /* ---- the batch of a finished run ---- */

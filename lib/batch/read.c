@@ -1073,3 +1073,33 @@ doppel_status dp_readings_read(doppel_batch *batch, const char *const *paths, si
     readings->at++;
     return status;
 }
+
+/* ---- documents as entries ---- */
+
+static doppel_status take_all(doppel_batch *batch, doppel_slice entries, doppel_error *error) {
+    size_t length;
+    for (size_t done = 0; done < entries.length; done += length) {
+        if (!dp_entry_is_document((doppel_slice){entries.data + done, entries.length - done}, &length))
+            return dp_fail(error, DOPPEL_ERROR_STORE, "no sketch of a document, or one that was altered, at byte %zu",
+                           done);
+        DP_TRY(dp_readings_take(batch, entries.data + done, length, 0));
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_batch_add_sketches(doppel_batch *batch, doppel_slice entries, bool known, doppel_error *error) {
+    static const char *const paths[] = {"sketches"};
+    dp_readings *readings = &batch->readings;
+    if (batch->ended)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be added once pairs were asked for");
+    if (known && readings->at && !readings->reading[readings->at - 1].known)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be added before all others");
+    readings->error = error;
+    DP_TRY(begin_reading(batch, paths, 1, known));
+    DP_TRY(take_all(batch, entries, error));
+    DP_TRY(end_reading(batch, last_reading(readings)));
+    readings->at++;
+    if (known)
+        batch->documents.known = batch->documents.count;
+    return DOPPEL_OK;
+}

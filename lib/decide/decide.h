@@ -102,21 +102,23 @@ typedef enum dp_keep_kind {
     DP_KEEP_NEWEST,
     DP_KEEP_OLDEST,
     DP_KEEP_LARGEST,
-    DP_KEEP_SMALLEST
+    DP_KEEP_SMALLEST,
+    DP_KEEP_ID
 } dp_keep_kind;
 
 typedef struct dp_keep_rule {
     dp_keep_kind kind;
-    size_t field; /* of dp_fields, for the last four */
+    size_t field; /* of dp_fields, for the four that have one */
 } dp_keep_rule;
 
 enum { DP_KEEP_RULES = 8 };
 typedef struct dp_keep_policy {
     size_t count;
     dp_keep_rule rule[DP_KEEP_RULES];
+    bool ids; /* the caller ranks documents by their ids: without it, the rule `id` is refused */
 } dp_keep_policy;
 
-/* Rules separated by commas; adds the fields they need. Errors: DOPPEL_ERROR_USAGE. */
+/* Rules separated by commas; adds the fields they need. policy->ids is the caller's. Errors: DOPPEL_ERROR_USAGE. */
 doppel_status dp_keep_parse(const char *text, dp_keep_policy *policy, dp_fields *fields, doppel_error *error);
 
 /* What a policy looks at in a document. */
@@ -126,7 +128,8 @@ typedef struct dp_keep_document {
     const doppel_slice *field; /* by their numbers in dp_fields */
 } dp_keep_document;
 
-/* The rank of a document by each rule, policy->count of them: less is better. */
+/* The rank of a document by each rule, policy->count of them: less is better. That by `id` is 0 until all ids are known:
+ * the caller puts it in. */
 void dp_keep_rank(const dp_keep_policy *policy, const dp_keep_document *document, double *rank);
 
 /* Two documents of a batch: the numbers from dp_keep_rank, and their places in the order of reading. */

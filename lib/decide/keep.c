@@ -17,6 +17,7 @@ static const struct {
     {"https", DP_KEEP_HTTPS, false},     {"shortest-url", DP_KEEP_SHORTEST_URL, false},
     {"newest", DP_KEEP_NEWEST, true},    {"oldest", DP_KEEP_OLDEST, true},
     {"largest", DP_KEEP_LARGEST, true},  {"smallest", DP_KEEP_SMALLEST, true},
+    {"id", DP_KEEP_ID, false},
 };
 
 size_t dp_fields_add(dp_fields *fields, const char *name, size_t length) {
@@ -38,7 +39,7 @@ static doppel_status parse_rule(const char *text, size_t length, dp_keep_policy 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strlen(names[i].name) != name || strncmp(names[i].name, text, name) != 0)
             continue;
-        if (names[i].field != (colon != NULL))
+        if (names[i].field != (colon != NULL) || (names[i].kind == DP_KEEP_ID && !policy->ids))
             break;
         dp_keep_rule rule = {.kind = names[i].kind};
         if (colon && (rule.field = dp_fields_add(fields, colon + 1, length - name - 1)) == DP_MOST_FIELDS)
@@ -50,9 +51,9 @@ static doppel_status parse_rule(const char *text, size_t length, dp_keep_policy 
         return DOPPEL_OK;
     }
     return dp_fail(error, DOPPEL_ERROR_USAGE,
-                   "keep: \"%.*s\" is none of first, last, longest, shortest, https, shortest-url, newest:FIELD, "
+                   "keep: \"%.*s\" is none of first, last, longest, shortest, https, shortest-url, %snewest:FIELD, "
                    "oldest:FIELD, largest:FIELD, smallest:FIELD",
-                   (int)(length < 60 ? length : 60), text);
+                   (int)(length < 60 ? length : 60), text, policy->ids ? "id, " : "");
 }
 
 doppel_status dp_keep_parse(const char *text, dp_keep_policy *policy, dp_fields *fields, doppel_error *error) {
@@ -141,7 +142,7 @@ static double rank_of(const dp_keep_rule *rule, const dp_keep_document *document
     case DP_KEEP_LARGEST: number = -field_number(document->field[rule->field]); break;
     case DP_KEEP_OLDEST:
     case DP_KEEP_SMALLEST: number = field_number(document->field[rule->field]); break;
-    default: return 0; /* the order of reading, which dp_keep_compare knows */
+    default: return 0; /* the order of reading, which dp_keep_compare knows; ids, which the caller ranks */
     }
     return isnan(number) ? INFINITY : number;
 }

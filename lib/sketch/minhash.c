@@ -105,18 +105,21 @@ bool dp_bands_plan(double similarity, int *bands, int *rows) {
     return (long long)*bands * *rows <= DP_MOST_SLOTS;
 }
 
+/* The whole key of band b, by its slots. */
+static uint64_t band_key(int b, const uint32_t *slot, int rows) {
+    uint64_t hash = (uint64_t)b;
+    for (int r = 0; r < rows; r++) {
+        hash = (hash ^ slot[r]) * 0x9E3779B97F4A7C15u;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys) {
     uint32_t signature[DP_MOST_SLOTS];
     doppel_status status = doppel_minhash(set, count, (size_t)bands * (size_t)rows, signature);
-    const uint32_t *slot = signature;
-    for (int b = 0; b < bands && status == DOPPEL_OK; b++) {
-        uint64_t hash = (uint64_t)b;
-        for (int r = 0; r < rows; r++) {
-            hash = (hash ^ *slot++) * 0x9E3779B97F4A7C15u;
-            hash ^= hash >> 32;
-        }
-        keys[b] = (uint32_t)(hash >> 16);
-    }
+    for (int b = 0; b < bands && status == DOPPEL_OK; b++)
+        keys[b] = (uint32_t)(band_key(b, signature + (size_t)b * (size_t)rows, rows) >> 16);
     return status;
 }
 
@@ -125,9 +128,21 @@ double doppel_bands_plan(double similarity, int *bands, int *rows) {
     return possible ? dp_bands_recall(similarity, *bands, *rows) : 0;
 }
 
+static bool are_possible(size_t count, int bands, int rows) {
+    return count && bands >= 1 && rows >= 1 && bands <= DP_MOST_BANDS && rows <= DP_MOST_SLOTS &&
+           bands * rows <= DP_MOST_SLOTS;
+}
+
 doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys) {
-    if (!count || bands < 1 || rows < 1 || bands > DP_MOST_BANDS || rows > DP_MOST_SLOTS ||
-        bands * rows > DP_MOST_SLOTS)
+    return are_possible(count, bands, rows) ? dp_bands_keys(set, count, bands, rows, keys) : DOPPEL_ERROR_USAGE;
+}
+
+doppel_status doppel_bands_wide_keys(const uint64_t *set, size_t count, int bands, int rows, uint64_t *keys) {
+    uint32_t signature[DP_MOST_SLOTS];
+    if (!are_possible(count, bands, rows))
         return DOPPEL_ERROR_USAGE;
-    return dp_bands_keys(set, count, bands, rows, keys);
+    doppel_status status = doppel_minhash(set, count, (size_t)bands * (size_t)rows, signature);
+    for (int b = 0; b < bands && status == DOPPEL_OK; b++)
+        keys[b] = band_key(b, signature + (size_t)b * (size_t)rows, rows);
+    return status;
 }

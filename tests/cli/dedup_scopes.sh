@@ -34,3 +34,13 @@ for rule in newest:date oldest:date largest:size smallest:size,last https,shorte
 done
 echo "== --link any --within"
 ids a.jsonl --link any --within lang
+echo "== --keep id, by its bytes"
+{
+    record 9 "$text"
+    record 10 "$text"
+    record 1 "$text of course"
+    record 100 "$text of course"
+} >b.jsonl
+ids b.jsonl --keep id
+ids b.jsonl --keep longest,id
+ids b.jsonl --keep id --link any --similarity 0.5

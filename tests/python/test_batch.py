@@ -323,7 +323,7 @@ OPTIONS = [
     {}, {"similarity": 0.5}, {"method": "minhash", "bands": 20, "rows": 4}, {"method": "simhash"},
     {"distance": 8}, {"distance": 0}, {"method": "exact"}, {"by": "url"}, {"by": "title"},
     {"by": ["content", "url", "title"]}, {"keep": "last"}, {"keep": "longest"}, {"keep": "newest:date"},
-    {"keep": "https,shortest-url,first", "by": "content,url"}, {"keep": "largest:score,shortest"},
+    {"keep": "https,shortest-url,first", "by": "content,url"}, {"keep": "largest:score,shortest"}, {"keep": "longest,id"},
     {"within": "lang"}, {"across": "lang"}, {"within": "host"}, {"link": "any", "similarity": 0.6},
     {"boilerplate": 0.02}, {"min_words": 1}, {"recipe": "article"}, {"bits": 32, "distance": 3},
     {"url_keep": "query,slash", "by": "url"}, {"by": "url,content", "across": "domain"},

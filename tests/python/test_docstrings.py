@@ -12,7 +12,8 @@ import pytest
 import doppel
 
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-MODULES = ["doppel", *(f"doppel.{module.name}" for module in pkgutil.iter_modules(doppel.__path__))]
+MODULES = ["doppel", *(f"doppel.{module.name}" for module in pkgutil.iter_modules(doppel.__path__)
+                       if module.name != "spark")]  # needs pyspark: tests/spark
 PUBLIC = [name for name in doppel.__all__ if callable(getattr(doppel, name))]
 
 

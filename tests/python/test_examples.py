@@ -14,6 +14,7 @@ NEEDED = {
     "polars_expression": ("polars",),
     "duckdb_function": ("duckdb", "pyarrow"),
     "datatrove_step": ("datatrove", "orjson"),
+    "ray_dedup": ("ray", "pyarrow"),
 }
 
 

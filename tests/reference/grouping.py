@@ -124,6 +124,7 @@ def rank(document, rules):
         length = len(document.record["text"].encode())
         ranks.append({"first": document.position, "last": -document.position, "longest": -length, "shortest": length,
                       "https": not (url or "").lower().startswith("https:"),
+                      "id": str(document.record.get("id", "")).encode(),
                       "shortest-url": len(url.encode()) if url is not None else math.inf,
                       "newest": math.inf if number is None else -number,
                       "largest": math.inf if number is None else -number,

@@ -69,7 +69,7 @@ def random_rules(rng):
     link = rng.choice(["kept", "kept", "kept", "any"])
     inside = link == "any" or rng.random() < 0.5
     keep = rng.choice(["first", "last", "longest", "shortest,last", "https,shortest-url", "newest:date,longest",
-                       "oldest:date", "largest:size,first", "smallest:size,newest:date,last"])
+                       "oldest:date", "largest:size,first", "smallest:size,newest:date,last", "id", "longest,id"])
     return grouping.Rules(
         method=method, link=link, within=scope if inside else None, across=None if inside else scope,
         similarity=rng.choice(["0.8", "0.8", "0.5", "0.3", "0.9", "1"]), distance=rng.choice([0, 3, 3, 8]),

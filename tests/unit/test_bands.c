@@ -140,8 +140,10 @@ static void public_keys_are_as_defined(void **state) {
     (void)state;
     uint64_t set[50], random = 4;
     uint32_t keys[BANDS], slots[BANDS * ROWS];
+    uint64_t wide[BANDS];
     random_set(set, 50, &random);
     assert_int_equal(doppel_bands_keys(set, 50, BANDS, ROWS, keys), DOPPEL_OK);
+    assert_int_equal(doppel_bands_wide_keys(set, 50, BANDS, ROWS, wide), DOPPEL_OK);
     assert_int_equal(doppel_minhash(set, 50, BANDS * ROWS, slots), DOPPEL_OK);
     for (size_t b = 0; b < BANDS; b++) {
         uint64_t key = b;
@@ -150,6 +152,7 @@ static void public_keys_are_as_defined(void **state) {
             key ^= key >> 32;
         }
         assert_int_equal(keys[b], key >> 16 & 0xFFFFFFFF);
+        assert_int_equal(wide[b], key);
     }
 }
 
@@ -161,6 +164,7 @@ static void public_keys_of_no_set_or_no_bands_are_refused(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(doppel_bands_keys(set, 1, bad[i][0], bad[i][1], keys), DOPPEL_ERROR_USAGE);
     assert_int_equal(doppel_bands_keys(set, 0, BANDS, ROWS, keys), DOPPEL_ERROR_USAGE);
+    assert_int_equal(doppel_bands_wide_keys(set, 0, BANDS, ROWS, NULL), DOPPEL_ERROR_USAGE);
 }
 
 int main(void) {

@@ -38,6 +38,18 @@ static void the_first_needs_no_numbers(void **state) {
     assert_int_equal(keep.count, 2);
 }
 
+static void ids_are_for_callers_that_rank_them(void **state) {
+    (void)state;
+    dp_keep_policy keep = {0}, with_ids = {.ids = true};
+    dp_fields fields = {0};
+    doppel_error error = {0};
+    assert_int_equal(dp_keep_parse("longest,id", &with_ids, &fields, NULL), DOPPEL_OK);
+    assert_int_equal(with_ids.rule[1].kind, DP_KEEP_ID);
+    assert_int_equal(dp_keep_parse("longest,id", &keep, &fields, &error), DOPPEL_ERROR_USAGE);
+    assert_null(strstr(error.message, "id,"));
+    assert_int_equal(dp_keep_parse("id:x", &with_ids, &fields, NULL), DOPPEL_ERROR_USAGE);
+}
+
 static void what_is_no_rule_is_refused(void **state) {
     (void)state;
     char long_name[200];
@@ -85,7 +97,7 @@ static void fields_are_counted(void **state) {
 
 /* The rank of a document with one field. */
 static double rank_of(dp_keep_kind kind, const char *value) {
-    dp_keep_policy keep = {1, {{kind, 0}}};
+    dp_keep_policy keep = {.count = 1, .rule = {{kind, 0}}};
     doppel_slice field = {value, value ? strlen(value) : 0};
     double rank;
     dp_keep_rank(&keep, &(dp_keep_document){.text_length = 7, .field = &field}, &rank);
@@ -191,6 +203,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_are_read_in_order),
         cmocka_unit_test(the_first_needs_no_numbers),
+        cmocka_unit_test(ids_are_for_callers_that_rank_them),
         cmocka_unit_test(what_is_no_rule_is_refused),
         cmocka_unit_test(fields_are_counted),
         cmocka_unit_test(dates_are_moments),

@@ -119,7 +119,7 @@ def cluster(data: Any, *, against: Any = None, method: str | None = None, simila
             threads: int = 0, progress: Progress = None) -> Any:
     """Which group each document is in, and which document of the group is kept.
 
-    In the order of `keep` ("first"; "longest", "newest:date", "https,shortest-url,first", ...) a document is kept unless
+    In the order of `keep` ("first"; "longest,id", "newest:date", "https,shortest-url,first", ...) a document is kept unless
     it is near one that is kept already; link="any" puts whatever is near any document of a group into it. Other options
     are those of pairs().
 

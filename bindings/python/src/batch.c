@@ -46,7 +46,8 @@ static doppel_batch_options batch_options(batch_object *self, const doppel_recip
                                   .memory = count_option(o, "memory"),
                                   .input = &self->base.input,
                                   .progress = on_stage,
-                                  .user = self};
+                                  .user = self,
+                                  .keep_sketches = flag_option(o, "keep_sketches")};
 }
 
 /* Batch(options, tables) */
@@ -134,6 +135,100 @@ static PyObject *batch_read_paths(PyObject *object, PyObject *args) {
     free(paths);
     Py_XDECREF(held);
     return good ? left_out(&self->base.notes) : NULL;
+}
+
+/* ---- sketches as bytes ---- */
+
+/* Entries one after the other, and where each ends. */
+typedef struct sketch_list {
+    batch_object *self;
+    line_buffer bytes;
+    uint64_t *end;
+    size_t count, room;
+    doppel_error error;
+} sketch_list;
+
+/* doppel_batch_get_sketches */
+static doppel_status take_sketch(doppel_slice entry, void *user) {
+    sketch_list *list = user;
+    if (list->count == list->room) {
+        size_t room = list->room ? 2 * list->room : 1024;
+        uint64_t *end = realloc(list->end, room * sizeof *end);
+        if (!end)
+            return DOPPEL_ERROR_MEMORY;
+        list->end = end;
+        list->room = room;
+    }
+    if (!line_reserve(&list->bytes, entry.length))
+        return DOPPEL_ERROR_MEMORY;
+    memcpy(list->bytes.bytes + list->bytes.used, entry.data, entry.length);
+    list->bytes.used += entry.length;
+    list->end[list->count++] = list->bytes.used;
+    return DOPPEL_OK;
+}
+
+static doppel_status do_get_sketches(void *argument) {
+    sketch_list *list = argument;
+    return doppel_batch_get_sketches(list->self->batch, take_sketch, list, &list->error);
+}
+
+/* sketches(): the entries of all documents, as bytes, and an Array with the end of each. */
+static PyObject *batch_sketches(PyObject *object, PyObject *unused) {
+    sketch_list list = {.self = (batch_object *)object};
+    PyObject *result = NULL;
+    (void)unused;
+    if (run_documents(&list.self->base, do_get_sketches, &list, &list.error)) {
+        PyObject *bytes = PyBytes_FromStringAndSize(list.bytes.bytes, (Py_ssize_t)list.bytes.used);
+        PyObject *ends = bytes ? array_of(VALUE_UINT64, list.end, list.count, sizeof *list.end) : NULL;
+        result = ends ? PyTuple_Pack(2, bytes, ends) : NULL;
+        Py_XDECREF(bytes);
+        Py_XDECREF(ends);
+    }
+    free(list.bytes.bytes);
+    free(list.end);
+    return result;
+}
+
+typedef struct sketch_adding {
+    batch_object *self;
+    doppel_slice entries;
+    bool known;
+    doppel_error error;
+} sketch_adding;
+
+static doppel_status do_add_sketches(void *argument) {
+    sketch_adding *a = argument;
+    return doppel_batch_add_sketches(a->self->batch, a->entries, a->known, &a->error);
+}
+
+/* add_sketches(bytes, known): documents, by their entries. */
+static PyObject *batch_add_sketches(PyObject *object, PyObject *args) {
+    PyObject *bytes;
+    int known;
+    if (!PyArg_ParseTuple(args, "Sp", &bytes, &known))
+        return NULL;
+    sketch_adding a = {.self = (batch_object *)object,
+                       .entries = {PyBytes_AsString(bytes), (size_t)PyBytes_Size(bytes)},
+                       .known = known};
+    if (!run_documents(&a.self->base, do_add_sketches, &a, &a.error))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* settings(): what shapes sketches, as text. */
+static PyObject *batch_settings(PyObject *object, PyObject *unused) {
+    const batch_object *self = (const batch_object *)object;
+    (void)unused;
+    if (!is_usable(&self->base))
+        return NULL;
+    size_t length = doppel_batch_settings(self->batch, NULL, 0);
+    char *text = length ? malloc(length) : NULL;
+    if (!text)
+        return PyErr_NoMemory();
+    doppel_batch_settings(self->batch, text, length);
+    PyObject *result = PyUnicode_FromStringAndSize(text, (Py_ssize_t)length);
+    free(text);
+    return result;
 }
 
 /* ---- decisions ---- */
@@ -234,6 +329,35 @@ static PyObject *batch_columns(PyObject *object, PyObject *args) {
         result = make_columns(self, name, positions, count, &columns);
     else
         PyErr_NoMemory();
+    free_decisions(&columns);
+    free(positions);
+    return result;
+}
+
+/* originals(): by document that is not known, in order: the position of its original, or its own if it stays. */
+static PyObject *batch_originals(PyObject *object, PyObject *unused) {
+    const batch_object *self = (const batch_object *)object;
+    doppel_batch_stats stats;
+    (void)unused;
+    if (!is_usable(&self->base))
+        return NULL;
+    doppel_batch_get_stats(self->batch, &stats);
+    size_t count = (size_t)(stats.documents - stats.known);
+    uint64_t *positions = malloc((count + 1) * sizeof *positions);
+    decision_columns columns = {0};
+    PyObject *result = NULL;
+    for (size_t i = 0; positions && i < count; i++)
+        positions[i] = stats.known + i;
+    if (positions && fill_decisions(self, &columns, positions, count)) {
+        result = PyDict_New();
+        if (result && !(put(result, "original", builder_finish(&columns.original, false)) &&
+                        put(result, "reason", builder_finish(&columns.reason, false)) &&
+                        put(result, "similarity", builder_finish(&columns.similarity, false)) &&
+                        put(result, "distance", builder_finish(&columns.distance, false))))
+            Py_CLEAR(result);
+    } else {
+        PyErr_NoMemory();
+    }
     free_decisions(&columns);
     free(positions);
     return result;
@@ -364,6 +488,13 @@ static PyObject *distances_of(const pair_finding *f) {
     return builder_finish(&builder, false);
 }
 
+/* One side of the pairs: ids or, of a batch that has sketches and no data, positions. */
+static PyObject *pair_ids(const pair_finding *f, const char *name, const uint64_t *positions) {
+    const documents *base = &f->self->base;
+    return base->data_count ? make_ids(base, name, positions, f->count)
+                            : array_of(VALUE_UINT64, positions, f->count, sizeof *positions);
+}
+
 /* pairs(id name or None, collapse): a dict of Arrays, by pair. */
 static PyObject *batch_pairs(PyObject *object, PyObject *args) {
     pair_finding f = {.self = (batch_object *)object};
@@ -373,10 +504,9 @@ static PyObject *batch_pairs(PyObject *object, PyObject *args) {
         return NULL;
     f.collapse = collapse;
     PyObject *result = run_documents(&f.self->base, do_pairs, &f, &f.error) ? PyDict_New() : NULL;
-    if (result &&
-        !(put(result, "a", make_ids(&f.self->base, name, f.a, f.count)) &&
-          put(result, "b", make_ids(&f.self->base, name, f.b, f.count)) && put(result, "distance", distances_of(&f)) &&
-          put(result, "similarity", array_of(VALUE_DOUBLE, f.similarity, f.count, sizeof *f.similarity))))
+    if (result && !(put(result, "a", pair_ids(&f, name, f.a)) && put(result, "b", pair_ids(&f, name, f.b)) &&
+                    put(result, "distance", distances_of(&f)) &&
+                    put(result, "similarity", array_of(VALUE_DOUBLE, f.similarity, f.count, sizeof *f.similarity))))
         Py_CLEAR(result);
     free(f.a);
     free(f.b);
@@ -814,12 +944,73 @@ static PyObject *decide_edges(PyObject *module, PyObject *args) {
     return result;
 }
 
+/* ---- wide keys of bands ---- */
+
+typedef struct key_making {
+    const char *sets;
+    const uint32_t *counts;
+    size_t count;
+    int bands, rows;
+    uint64_t *keys;
+} key_making;
+
+static doppel_status do_wide_keys(void *argument) {
+    key_making *m = argument;
+    uint64_t *set = NULL;
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0, at = 0; i < m->count && status == DOPPEL_OK; i++) {
+        size_t bytes = m->counts[i] * sizeof *set;
+        uint64_t *room = realloc(set, bytes + 1); /* what is in bytes may stand anywhere: it is copied */
+        if (!room) {
+            free(set);
+            return DOPPEL_ERROR_MEMORY;
+        }
+        set = room;
+        memcpy(set, m->sets + at, bytes);
+        status = doppel_bands_wide_keys(set, m->counts[i], m->bands, m->rows, m->keys + i * (size_t)m->bands);
+        at += bytes;
+    }
+    free(set);
+    return status;
+}
+
+/* wide_keys(sets, counts, bands, rows): the keys of bands of sets that stand one after the other, as bytes. `counts`
+ * has the number of features of each, 4 bytes a set, aligned. */
+static PyObject *wide_keys(PyObject *module, PyObject *args) {
+    PyObject *sets, *counts;
+    key_making m = {0};
+    (void)module;
+    if (!PyArg_ParseTuple(args, "SSii", &sets, &counts, &m.bands, &m.rows))
+        return NULL;
+    m.sets = PyBytes_AsString(sets);
+    m.counts = (const uint32_t *)(const void *)PyBytes_AsString(counts);
+    m.count = (size_t)PyBytes_Size(counts) / sizeof *m.counts;
+    uint64_t features = 0;
+    for (size_t i = 0; i < m.count; i++)
+        features += m.counts[i];
+    if (features * sizeof(uint64_t) != (uint64_t)PyBytes_Size(sets) || m.bands < 1)
+        return PyErr_Format(PyExc_ValueError, "sets: not as long as their counts say");
+    m.keys = calloc(m.count * (size_t)m.bands + 1, sizeof *m.keys);
+    long_call call = {0};
+    doppel_status status = m.keys ? run_long_call(&call, do_wide_keys, &m) : DOPPEL_ERROR_MEMORY;
+    PyObject *result =
+        status == DOPPEL_OK
+            ? PyBytes_FromStringAndSize((const char *)m.keys, (Py_ssize_t)(m.count * (size_t)m.bands * sizeof *m.keys))
+            : raise_error(status, NULL, NULL);
+    free(m.keys);
+    return result;
+}
+
 /* ---- the type ---- */
 
 static PyMethodDef batch_methods[] = {
     DOCUMENTS_METHODS,
     {"read_data", batch_read_data, METH_VARARGS, "read_data(data, known, argument, needed)"},
     {"read_paths", batch_read_paths, METH_VARARGS, "read_paths(paths, known)"},
+    {"sketches", batch_sketches, METH_NOARGS, "sketches()"},
+    {"add_sketches", batch_add_sketches, METH_VARARGS, "add_sketches(bytes, known)"},
+    {"settings", batch_settings, METH_NOARGS, "settings()"},
+    {"originals", batch_originals, METH_NOARGS, "originals()"},
     {"decide", batch_decide, METH_NOARGS, "decide()"},
     {"columns", batch_columns, METH_VARARGS, "columns(id, only_copies)"},
     {"mask", batch_mask, METH_NOARGS, "mask()"},
@@ -852,6 +1043,7 @@ static PyType_Spec batch_spec = {
 };
 
 static PyMethodDef batch_functions[] = {
+    {"wide_keys", wide_keys, METH_VARARGS, "wide_keys(sets, counts, bands, rows)"},
     {"decide_edges", decide_edges, METH_VARARGS, "decide_edges(edges, a, b, similarity, count, link_any)"},
     {NULL, NULL, 0, NULL},
 };

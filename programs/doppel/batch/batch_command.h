@@ -65,7 +65,8 @@ typedef struct batch_command {
 #define KEEP_OPTIONS                                                                                                \
     {"keep", 0, OPTION_NAMES, "RULES",                                                                              \
      "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
-     "shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD, smallest:FIELD"},                   \
+     "shortest, https, shortest-url, id (the smallest, by its bytes), newest:FIELD, oldest:FIELD, largest:FIELD, "  \
+     "smallest:FIELD"},                                                                                             \
     {                                                                                                               \
         "link", 0, OPTION_TEXT, "HOW",                                                                              \
             "kept (the default): near a document that is kept; any: near any of the group, so that chains are "     \

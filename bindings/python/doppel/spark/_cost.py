@@ -1,0 +1,82 @@
+"""What a run will cost, before anything runs: stages, bytes that are shuffled, and hours of a core.
+
+The model is linear in documents, with constants that `bench/run spark` measures (docs/SCALE.md has them, with the machine, and
+checks them at several sizes). Seconds are those of one core of that machine.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Measured: docs/SCALE.md, "The constants".
+SECONDS_A_BYTE = 2.0e-8  # text read, through Arrow, sketched, and its sketch stored
+SECONDS_A_KEY = 5.0e-7  # a key of a band: packed, shuffled, sorted
+SECONDS_A_MEMBER = 2.5e-5  # a document that is not alone: gathered and decided
+SECONDS_A_ROW = 6.0e-6  # a document: counted by id and by text, joined with what was decided
+SECONDS_A_SHUFFLED_BYTE = 5.0e-9  # compressed, written, fetched, read
+SECONDS_A_WRITTEN_BYTE = 1.0e-8  # of the output
+BYTES_A_KEY = 16  # 4 of the key, 12 of the text it belongs to
+BYTES_A_HEAD = 236  # of a sketch, with an id of 28 bytes, but for keys and set
+BYTES_A_ID = 48  # an id or a node as Spark shuffles it
+BYTES_A_WORD = 6  # of text, with the space
+
+
+def stages(settings: Any, documents: int, document_bytes: int, together: float) -> list[dict[str, Any]]:
+    """The stages, with the bytes that each shuffles and the seconds that it takes one core. `together` is the share of
+    documents that are not alone: copies, and what shares a band with another."""
+    keys = settings.bands()[0] if settings.has_keys and settings.method != "simhash" else 0
+    fingerprints = _tables(settings)
+    words = document_bytes / BYTES_A_WORD
+    sketch = BYTES_A_HEAD + (4 * keys + 8 * words if keys else 0)
+    entries = keys * BYTES_A_KEY + fingerprints * 28
+    return [
+        _stage("sketch", 0, documents * document_bytes * SECONDS_A_BYTE),
+        _stage("ids", documents * BYTES_A_ID, documents * SECONDS_A_ROW / 3),
+        _stage("link", documents * entries, documents * (keys + 4 * fingerprints) * SECONDS_A_KEY),
+        _stage("connect", documents * together * 24, documents * together * SECONDS_A_ROW),
+        _stage("gather", documents * (BYTES_A_ID + sketch), documents * SECONDS_A_ROW / 3),
+        _stage("decide", documents * together * sketch, documents * together * SECONDS_A_MEMBER),
+        _stage("output", documents * (document_bytes + BYTES_A_ID),
+               documents * (SECONDS_A_ROW / 3 + document_bytes * SECONDS_A_WRITTEN_BYTE)),
+    ]
+
+
+def _tables(settings: Any) -> int:
+    """How often a fingerprint is shuffled."""
+    if settings.method != "simhash" or not settings.by_content:
+        return 0
+    from ._tasks import masks_of
+
+    return len(masks_of(settings.bits, settings.distance()))
+
+
+def _stage(name: str, shuffled: float, seconds: float) -> dict[str, Any]:
+    return {"stage": name, "shuffled": int(shuffled), "seconds": seconds + shuffled * SECONDS_A_SHUFFLED_BYTE}
+
+
+def explain(settings: Any, documents: int, document_bytes: int, together: float, cores: int) -> str:
+    """The stages as a table, and what they come to."""
+    found = stages(settings, documents, document_bytes, together)
+    lines = [f"{documents:,} documents of {document_bytes:,} bytes, {together:.0%} of them not alone, {cores} cores",
+             f"{'stage':10} {'shuffled':>12} {'a document':>12} {'core-hours':>12}"]
+    for each in found:
+        lines.append(f"{each['stage']:10} {_bytes(each['shuffled']):>12} {_bytes(each['shuffled'] / documents):>12} "
+                     f"{each['seconds'] / 3600:12.3f}")
+    shuffled, seconds = sum(each["shuffled"] for each in found), sum(each["seconds"] for each in found)
+    lines.append(f"{'in all':10} {_bytes(shuffled):>12} {_bytes(shuffled / documents):>12} {seconds / 3600:12.3f}")
+    lines.append(f"about {seconds / cores / 60:.1f} minutes on {cores} cores, and the time of the largest component "
+                 "besides, which one task decides")
+    if settings.has_keys and settings.method != "simhash":
+        bands, rows, recall = settings.bands()
+        lines.append(f"{bands} bands of {rows} rows find {recall:.4f} of the pairs at the threshold")
+    return "\n".join(lines)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "KB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} PB"

@@ -1,0 +1,120 @@
+"""Options of the calls, checked on the driver: a dict that tasks get, and the columns that they need.
+
+They have the names and defaults of the command's, but for `keep`: there is no order of files, so that "first" and "last"
+need a column (`order`), and the default is "longest,id". Every list of rules ends with the id, which makes the order
+total, whatever the order in which rows arrive.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+ORDER = "__doppel_order"
+DEFAULT_KEEP = "longest,id"
+MAX_RECORD = 64 << 20
+
+_CONTENT_OPTIONS = ("method similarity distance bands rows recipe bits min_words by link within across content "
+                    "url_keep missing").split()
+
+
+class Settings:
+    """What a run was asked for.
+
+    options: those of a batch (doppel._batch), as keywords. Tasks make the batch's own of them.
+    columns: {option: column} of text, id, url, html.
+    """
+
+    def __init__(self, *, text: str = "text", id: str = "id", url: str | None = None, html: str | None = None,
+                 keep: Any = DEFAULT_KEEP, order: str | None = None, boilerplate: float = 0, title: Any = None,
+                 max_record: int = MAX_RECORD, task_memory: int = 0, **options: Any) -> None:
+        from .._batch import _options
+
+        _refuse_titles(options.get("by", "content"), title)
+        if boilerplate:
+            raise ValueError("boilerplate: what many documents share cannot be left out in Spark; "
+                             "use `doppel dedup --boilerplate`, or cut it beforehand with `doppel trim`")
+        unknown = [name for name in options if name not in _CONTENT_OPTIONS]
+        if unknown:
+            raise TypeError(f"unknown option {unknown[0]!r}")
+        self.order = order
+        self.rules = _rules(keep, order)
+        self.options = {**{name: value for name, value in options.items() if value is not None},
+                        "keep": ",".join(self.rules), "text": text, "id": id, "html": html or "html",
+                        "url": url or "url", "memory": task_memory}
+        self.named = {"text": text, "id": id, "url": url, "html": html}
+        self.max_record = max_record
+        self.checked = _options(**self.options, threads=1)  # raises what it refuses
+
+    @property
+    def method(self) -> str:
+        return ("auto", "simhash", "minhash", "exact")[self.checked["method"]]
+
+    @property
+    def by_content(self) -> bool:
+        return bool(self.checked["by"] & 1)
+
+    @property
+    def by_url(self) -> bool:
+        return bool(self.checked["by"] & 2)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether content makes candidates: bands of signatures, or fingerprints."""
+        return self.by_content and self.method != "exact"
+
+    @property
+    def bits(self) -> int:
+        from .. import Recipe
+
+        recipe = self.checked["recipe"]
+        return (Recipe(recipe) if isinstance(recipe, str) else recipe).bits
+
+    def bands(self) -> tuple[int, int, float]:
+        """Bands, rows, and the share of pairs at the threshold that they find."""
+        from .. import _doppel
+
+        return _doppel.bands_plan(self.checked["similarity"] or 0.8, self.checked["bands"], self.checked["rows"])
+
+    def distance(self) -> int:
+        return 0 if self.checked["distance_zero"] else self.checked["distance"] or 3
+
+    def tasks(self) -> dict[str, Any]:
+        """What tasks get."""
+        return {"options": self.options, "max_record": self.max_record, "content": self.by_content,
+                "order": self.order, "named": self.named, "method": self.method}
+
+    def fields(self) -> list[str]:
+        """The columns that rules and scopes name, beside those of a document."""
+        names = [rule.partition(":")[2] for rule in self.rules]
+        names += [self.checked[scope] for scope in ("within", "across") if self.checked[scope] not in ("host", "domain")]
+        return [name for name in dict.fromkeys(names) if name and name != ORDER]
+
+    def needs_url(self) -> list[str]:
+        """The options that need a URL column."""
+        names = ["by"] if self.by_url else []
+        names += [scope for scope in ("within", "across") if self.checked[scope] in ("host", "domain")]
+        return names + (["keep"] if {"https", "shortest-url"} & {*self.rules} else [])
+
+
+def _refuse_titles(by: Any, title: Any) -> None:
+    from .._options import names_of
+
+    if title is not None or "title" in names_of("by", by):
+        raise ValueError("title: titles cannot be compared in Spark; use `doppel dedup --by title` on one machine")
+
+
+def _rules(keep: Any, order: str | None) -> list[str]:
+    from .._options import names_of
+
+    rules: list[str] = []
+    for rule in names_of("keep", keep):
+        if rule in ("first", "last"):
+            if order is None:
+                raise ValueError(f'keep="{rule}": rows of a DataFrame have no order: name the column that has it '
+                                 f'(order="..."), or use another rule, such as the default, "{DEFAULT_KEEP}"')
+            rules.append(f"{'smallest' if rule == 'first' else 'largest'}:{ORDER}")
+            break  # it leaves nothing open but equal numbers
+        rules.append(rule)
+    return rules if "id" in rules else [*rules, "id"]
