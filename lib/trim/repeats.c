@@ -196,6 +196,8 @@ static doppel_status mark_part(void *user, dp_sorter *sorter, doppel_error *erro
     const marking *work = user;
     marker m = {.trim = work->trim, .first = NO_PLACE, .other = NO_PLACE, .tops = calloc(1, sizeof *m.tops)};
     bool ready = dp_trim_adder_init(&m.marks, work->marks) && m.tops;
+    if (m.tops)
+        m.tops->limit = 4 * DP_TRIM_TOPS / DP_TRIM_PARTS; /* values are spread evenly over the parts */
     m.marks.error = error;
     doppel_status status = ready ? mark_windows(&m, sorter, error) : dp_no_memory(error);
     end_marker(&m);

@@ -12,8 +12,8 @@ static bool is_less(const dp_trim_top *a, const dp_trim_top *b) {
 }
 
 void dp_tops_push(dp_trim_tops *tops, dp_trim_top top) {
-    size_t at = 0;
-    if (tops->count < DP_TRIM_TOPS) {
+    size_t at = 0, limit = tops->limit ? tops->limit : DP_TRIM_TOPS;
+    if (tops->count < limit) {
         for (at = tops->count++; at && is_less(&top, &tops->top[(at - 1) / 2]); at = (at - 1) / 2)
             tops->top[at] = tops->top[(at - 1) / 2];
     } else {

@@ -57,6 +57,7 @@ typedef struct dp_trim_text {
     dp_trim_unit *unit;
     uint64_t (*hash)[2];
     size_t unit_count, unit_room, unit_hash_room;
+    bool bounds_only; /* hashes are not needed */
     /* Passages: the normalised text, where each word starts in it (count + 1), and the hashes of the words. */
     dp_buffer text;
     uint32_t *starts;
@@ -190,7 +191,7 @@ typedef struct dp_trim_top {
 enum { DP_TRIM_TOPS = 32768 };
 typedef struct dp_trim_tops {
     dp_trim_top top[DP_TRIM_TOPS]; /* a heap, that with the least count (then the last place) on top */
-    size_t count;
+    size_t count, limit;           /* limit: 0 is DP_TRIM_TOPS */
 } dp_trim_tops;
 
 /* What was looked up of the documents that spans repeat: write.c */

@@ -108,7 +108,8 @@ static doppel_status read_piece(dp_trim_text *text, doppel_slice bytes, size_t a
         !dp_reserve(&text->hash, &text->unit_hash_room, units + 1, sizeof *text->hash))
         return DOPPEL_ERROR_MEMORY;
     text->unit[units] = (dp_trim_unit){at, text->count};
-    dp_trim_hash(text->settings, text->text.data, text->text.size, text->hash[units]);
+    if (!text->bounds_only)
+        dp_trim_hash(text->settings, text->text.data, text->text.size, text->hash[units]);
     text->unit_count++;
     text->word_count += text->count;
     return DOPPEL_OK;
@@ -184,7 +185,10 @@ static doppel_status bound_words(dp_trim_text *text, doppel_slice bytes) {
 }
 
 static doppel_status bound_units(dp_trim_text *text, doppel_slice bytes, bool is_page) {
-    DP_TRY(read_pieces(text, bytes, is_page));
+    text->bounds_only = true;
+    doppel_status status = read_pieces(text, bytes, is_page);
+    text->bounds_only = false;
+    DP_TRY(status);
     if (!dp_reserve(&text->bounds, &text->bound_room, text->count + 1, sizeof *text->bounds))
         return DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < text->count; i++)

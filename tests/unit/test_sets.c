@@ -108,13 +108,13 @@ static void sets_of_records_decide_as_kept_ones_do(void **state) {
         {.tmp = NULL}, {.memory = 1 << 20}, {.similarity = 0.9, .link_any = true}};
     static const char *const *const inputs[] = {plain, mixed, compressed};
     save_all();
-    for (size_t w = 0; w < sizeof ways / sizeof *ways; w += SMALLER > 1 ? 2 : 1) {
+    for (size_t w = 0; w<sizeof ways / sizeof *ways; w += SMALLER> 1 ? 2 : 1) {
         doppel_batch_options options = ways[w];
         doppel_batch_stats kept, made;
         options.keep_sketches = true;
         dp_buffer expected = outcome(options, plain, 1, &kept);
         options.keep_sketches = false;
-        for (size_t i = SMALLER > 1; i < 2 * sizeof inputs / sizeof *inputs; i += SMALLER > 1 ? 2 : 1) {
+        for (size_t i = SMALLER > 1; i<2 * sizeof inputs / sizeof *inputs; i += SMALLER> 1 ? 2 : 1) {
             dp_buffer lines = outcome(options, inputs[i / 2], i % 2 ? 4 : 1, &made);
             assert_string_equal(lines.data, expected.data);
             assert_int_equal(made.verified, kept.verified);
