@@ -341,7 +341,7 @@ typedef struct dp_readings {
     bool limit_reached;
     bool foreign_open; /* a file of sketches that is being taken has a reading without an end */
     dp_stdin_copy stdin_copy;
-    doppel_error *error;  /* of a callback */
+    doppel_error *error; /* of a callback */
     dp_record_files files;
 } dp_readings;
 

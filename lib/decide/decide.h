@@ -128,8 +128,8 @@ typedef struct dp_keep_document {
     const doppel_slice *field; /* by their numbers in dp_fields */
 } dp_keep_document;
 
-/* The rank of a document by each rule, policy->count of them: less is better. That by `id` is 0 until all ids are known:
- * the caller puts it in. */
+/* The rank of a document by each rule, policy->count of them: less is better. That by `id` is 0 until all ids are
+ * known: the caller puts it in. */
 void dp_keep_rank(const dp_keep_policy *policy, const dp_keep_document *document, double *rank);
 
 /* Two documents of a batch: the numbers from dp_keep_rank, and their places in the order of reading. */
