@@ -158,7 +158,8 @@ static void what_is_no_number_comes_last(void **state) {
 static void urls_and_lengths_are_ranked(void **state) {
     (void)state;
     dp_keep_policy keep = {
-        4, {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
+        .count = 4,
+        .rule = {{DP_KEEP_HTTPS, 0}, {DP_KEEP_SHORTEST_URL, 0}, {DP_KEEP_LONGEST, 0}, {DP_KEEP_SHORTEST, 0}}};
     dp_keep_document secure = {{"HTTPS://a/b", 11}, 100, NULL}, plain = {{"http://a", 8}, 50, NULL};
     dp_keep_document none = {.text_length = 50};
     double a[4], b[4], c[4];
