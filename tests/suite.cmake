@@ -141,8 +141,8 @@ if(TARGET doppel_python)
   sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages})
 
   # Spark, on a real cluster of one master and two workers on loopback; at full size with an executor that is killed.
-  suite_test(spark spark WAITS COMMAND ${builds}/spark-venv/bin/python -m pytest -c tests/python/pytest.ini
-                                       --rootdir tests/spark tests/spark)
+  suite_test(spark spark COMMAND ${builds}/spark-venv/bin/python -m pytest -c tests/python/pytest.ini
+                                 --rootdir tests/spark tests/spark)
   set_tests_properties(spark PROPERTIES FIXTURES_REQUIRED python_installed)
 endif()
 

@@ -45,9 +45,10 @@ def master():
             subprocess.run([*services, "stop", "spark", "--dir", folder], check=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark(master, tmp_path_factory):
-    """A session on the cluster, which has both its cores until the module ends."""
+    """A session on the cluster. It has both cores from then on: test_job.py, which needs them, comes before all that ask for
+    a session."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master(master).appName("tests")

@@ -103,17 +103,20 @@ def test_an_executor_that_is_killed(master, corpus, wanted, tmp_path):
         if "doppel.spark sketch:" in line:
             break
     time.sleep(1)
-    killed = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_executor(pid)]
+    killed = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_executor(pid, master)]
     os.kill(killed[0], 9)
     err = running.communicate(timeout=900)[0]
     assert running.returncode == 0, err[-4000:]
     check(tmp_path, wanted)
 
 
-def is_executor(pid):
+def is_executor(pid, master):
+    """Whether a process is an executor of a worker of this cluster."""
     try:
-        with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return b"CoarseGrainedExecutorBackend" in file.read()
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            parent = file.read().rsplit(")", 1)[1].split()[1]
+        with open(f"/proc/{pid}/cmdline", "rb") as own, open(f"/proc/{parent}/cmdline", "rb") as workers:
+            return b"CoarseGrainedExecutorBackend" in own.read() and master.encode() in workers.read()
     except OSError:
         return False
 

@@ -115,9 +115,9 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
 
     old: a Parquet table of their sketches, made by this call: their texts are not read again. It need not be there yet.
     append: add the sketches of the documents that are kept now, for the next run.
-    order: needed; a document of an earlier run comes before all of this one.
 
-    Other options are those of dedup(), and those that shape sketches must be those of the table.
+    A document of an earlier run comes before all of this one; among those of one run `order` decides, then the id. Other
+    options are those of dedup(), and those that shape sketches must be those of the table.
     """
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
