@@ -83,6 +83,7 @@ def test_lines_are_those_of_the_command(master, corpus, wanted, tmp_path):
         assert lines_of(tmp_path / "again") == wanted[0] and "decide: taken from" in err
 
 
+@pytest.mark.skipif(not FULL, reason="at full size")
 def test_an_executor_without_the_package(master, corpus, tmp_path):
     """The message names the host and what to do, and there is no output, not even a part of one."""
     (tmp_path / "path" / "doppel").mkdir(parents=True)
