@@ -74,7 +74,7 @@ static bool overlaps(const doppel_trim *trim, uint64_t document, const chain *c)
     return false;
 }
 
-/* Chooses; for now `start` is the first unit, and `words` the one after the last. */
+/* Chooses; until they are looked up, `start` is the first unit, and `words` the one after the last. */
 static bool choose(doppel_trim *trim) {
     const dp_trim_documents *d = &trim->documents;
     chain *chains = malloc((trim->tops.count + 1) * sizeof *chains);
