@@ -437,6 +437,10 @@ static void documents_that_are_dropped(void **state) {
                 "a b c d e\n[0-9 5 a@0] !empty\n");
     check_texts((doppel_trim_options){.drop_below = 1}, (texts){{"a b c d e", "a b c d e"}},
                 "a b c d e\n[0-9 5 a@0] !below\n");
+    /* 15 / 22. * 22 is less than 15. */
+    check_texts((doppel_trim_options){.drop_share = 15 / 22.},
+                (texts){{"a b c d e f g h i j k l m n o", "a b c d e f g h i j k l m n o\np q r s t u v"}},
+                "a b c d e f g h i j k l m n o\n[0-30 15 a@0]p q r s t u v\n");
 }
 
 /* ---- boundaries ---- */
