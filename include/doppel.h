@@ -1211,8 +1211,8 @@ DOPPEL_API double doppel_bands_plan(double similarity, int *bands, int *rows);
  * DOPPEL_ERROR_MEMORY. */
 DOPPEL_API doppel_status doppel_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
 
-/* The same with all 64 bits of each key, of which doppel_bands_keys gives bits 16 to 47: for so many documents that 32
- * bits are often equal by chance, from some ten million on. */
+/* The same with all 64 bits of each key, of which doppel_bands_keys gives bits 16 to 47: from some ten million
+ * documents on, 32 bits are often equal by chance. */
 DOPPEL_API doppel_status doppel_bands_wide_keys(const uint64_t *set, size_t count, int bands, int rows, uint64_t *keys);
 
 /* Sketches as bytes, to be kept or sent elsewhere and added there in place of the documents: entries one after the
