@@ -8,6 +8,7 @@ which a stopped run is resumed. The driver sees counts alone.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -20,6 +21,7 @@ from ._settings import ORDER, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 log = logging.getLogger("doppel.spark")
@@ -37,9 +39,13 @@ _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
 _WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
 _BROADCAST_BYTES = 64 << 20  # what is sent to all executors at most
 _ROW_BYTES = 64  # of an id or a node with another, as Spark holds it
-_PART_BYTES = 64 << 20  # of entries of one part of a table, about
 _DOCUMENT_BYTES = 256  # of a short document, to say how many there may be
-_MOST_PARTS = 64  # of a table, where nothing is known of the number of documents
+# Parts of a table of keys: those of a part fit into a cache, but there are not too many, unless one needs much memory.
+_PART_ENTRIES, _MOST_ENTRIES = 1 << 16, 1 << 26
+_USUAL_PARTS, _MOST_PARTS = 32, 1024
+# Rows of an Arrow batch: some megabytes, whatever a row has.
+_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BATCH_ROWS = {"keys": 2000, "link": 32, "decide": 1000, "pairs": 1000}
 
 
 class Run:
@@ -76,7 +82,7 @@ class Run:
         context = self.spark.sparkContext
         context.setJobDescription(f"doppel: {self.label}{name}")
         try:
-            with refusals():
+            with refusals(), self._batches(_BATCH_ROWS.get(name)):
                 made = self._write(name, observed) if self.work else self._keep(name, observed)
         finally:
             context.setJobDescription(None)
@@ -97,6 +103,16 @@ class Run:
         rows = kept._jdf.queryExecution().toRdd()
         made = self.spark._jsparkSession.internalCreateDataFrame(rows, kept._jdf.schema(), False)
         return DataFrame(made, self.spark)
+
+    @contextlib.contextmanager
+    def _batches(self, rows: int | None) -> Iterator[None]:
+        """Arrow batches of this many rows for what is planned meanwhile."""
+        before = self.spark.conf.get(_BATCH_SETTING)
+        self.spark.conf.set(_BATCH_SETTING, str(rows or before))
+        try:
+            yield
+        finally:
+            self.spark.conf.set(_BATCH_SETTING, before)
 
     def release(self, besides: str = "") -> None:
         """Frees what executors keep, but for one stage."""
@@ -265,8 +281,9 @@ def _tables(run: Run, frame: DataFrame) -> dict[str, Any]:
     elif settings.has_keys:
         found.update(bands=settings.bands()[:2], tables=settings.bands()[0])
     size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
-    expected = min(size // _DOCUMENT_BYTES * 18 // _PART_BYTES, _MOST_PARTS)
-    return {**found, "parts": max(1, -(-2 * run.partitions // max(found["tables"], 1)), expected)}
+    documents = min(size, 1 << 60) // _DOCUMENT_BYTES  # at most; the size of what is not known is beyond all numbers
+    parts = max(min(documents // _PART_ENTRIES, _USUAL_PARTS), min(documents // _MOST_ENTRIES, _MOST_PARTS))
+    return {**found, "parts": max(1, -(-2 * run.partitions // max(found["tables"], 1)), parts)}
 
 
 def refuse_twice(run: Run, ids: DataFrame) -> None:

@@ -14,6 +14,7 @@ of a partition, whatever their order, so that tasks can be repeated anywhere.
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import numpy
@@ -37,6 +38,10 @@ _PACKED = 1 << 17  # documents whose keys are packed together
 _SKETCHED = 1000  # documents that are sketched together
 _EXACT = 1 << 53  # whole numbers up to here are doubles
 _SHOWN = 5  # ids that a message names
+
+# Spark's worker collects garbage after each task; without what was imported, that takes no time.
+gc.collect()
+gc.freeze()
 
 
 def _batch(settings: dict[str, Any], **changes: Any) -> Any:
@@ -203,7 +208,7 @@ def _nodes(settings: dict[str, Any], entries: Entries, ids: Any) -> Any:
 
 
 def _nodes_of_ids(ids: Any) -> Any:
-    """Hashes of ids. Where content does not count, each document is a text of its own."""
+    """Where content does not count, each document is a text of its own."""
     from hashlib import blake2b
 
     made = b"".join(blake2b(id.as_buffer(), digest_size=NODE).digest() for id in ids.cast(pyarrow.binary()))
@@ -308,16 +313,24 @@ class _Packer:
             self._nodes.append(nodes)
 
     def add_ids(self, ids: Any) -> None:
-        self._ids.append(_nodes_of_ids(ids))
+        """Ids, to find those that come twice: by 64 bits, as each that is found is looked at."""
+        from pandas.util import hash_array
+
+        hashes = numpy.zeros((len(ids), NODE), numpy.uint8)
+        made = hash_array(ids.cast(pyarrow.string()).to_numpy(zero_copy_only=False), categorize=False)
+        hashes[:, :8] = made.astype("<u8").view(numpy.uint8).reshape(-1, 8)
+        self._ids.append(hashes)
 
     def blocks(self) -> Any:
         """The blocks of what was added since the last call."""
         blocks = list(self._all_blocks())
         self._clear()
-        empty = len(blocks)
-        return _row_batch([pyarrow.nulls(empty, pyarrow.string()), pyarrow.nulls(empty, pyarrow.binary()),
+        count = len(blocks)
+        ends = numpy.cumsum([0] + [len(block) for _, block in blocks], dtype=numpy.int32)
+        values = [None, pyarrow.py_buffer(ends.tobytes()), pyarrow.py_buffer(b"".join(block for _, block in blocks))]
+        return _row_batch([pyarrow.nulls(count, pyarrow.string()), pyarrow.nulls(count, pyarrow.binary()),
                            pyarrow.array([part for part, _ in blocks], pyarrow.int32()),
-                           pyarrow.array([block for _, block in blocks], pyarrow.binary())])
+                           pyarrow.BinaryArray.from_buffers(pyarrow.binary(), count, values)])
 
     def _all_blocks(self) -> Iterator[tuple[int, bytes]]:
         tables = self._settings["tables"]
@@ -348,12 +361,13 @@ class _Packer:
             yield table, _block(keys, nodes)
             return
         part = (_mix(keys if selected is None else selected) >> numpy.uint64(32)) * numpy.uint64(parts) >> numpy.uint64(32)
-        order = numpy.argsort(part, kind="stable")
-        bounds = numpy.searchsorted(part[order], numpy.arange(parts + 1))
+        ordered = numpy.sort(part << numpy.uint64(32) | numpy.arange(len(part), dtype=numpy.uint64))
+        order = (ordered & numpy.uint64(0xFFFFFFFF)).astype(numpy.int64)
+        bounds = numpy.searchsorted(ordered, numpy.arange(parts + 1, dtype=numpy.uint64) << numpy.uint64(32)) * (NODE + keys.shape[1])
+        block = _block(keys[order], nodes[order])
         for number in range(parts):
-            which = order[bounds[number]:bounds[number + 1]]
-            if len(which):
-                yield table * parts + number, _block(keys[which], nodes[which])
+            if bounds[number] < bounds[number + 1]:
+                yield table * parts + number, block[bounds[number]:bounds[number + 1]]
 
 
 def _once_or_twice(nodes: Any) -> Any:
@@ -452,15 +466,8 @@ def _come_twice(nodes: Any) -> Any:
 
 
 def _link_equal(keys: Any, nodes: Any, links: _Links) -> None:
-    if keys.shape[1] == 4:
-        numbers = numpy.ascontiguousarray(keys).view("<u4").reshape(-1)
-    else:
-        numbers = _mix(keys)  # what falls together by chance is linked for nothing
-    order = numpy.argsort(numbers)
-    ordered = numbers[order]
-    equal = ordered[1:] == ordered[:-1]
-    shared = numpy.concatenate((equal, [False])) | numpy.concatenate(([False], equal))
-    which = order[shared]  # only keys that came more than once
+    numbers = _mix(keys)  # what falls together by chance is linked for nothing
+    which = _shared(numbers)
     high, low = _numbers(nodes[which])
     order = which[numpy.lexsort((low, high, numbers[which]))]
     ordered = numbers[order]
@@ -468,6 +475,15 @@ def _link_equal(keys: Any, nodes: Any, links: _Links) -> None:
     leader = order[numpy.flatnonzero(new)[numpy.cumsum(new) - 1]] if len(order) else order
     others = (nodes[order] != nodes[leader]).any(axis=1)
     links.add(nodes[leader[others]], nodes[order[others]])
+
+
+def _shared(numbers: Any) -> Any:
+    """The rows whose number (or its upper half) another row has: the halves are sorted together with their rows."""
+    rows = numpy.arange(len(numbers), dtype=numpy.uint64)
+    ordered = numpy.sort((numbers & numpy.uint64(0xFFFFFFFF00000000)) | rows)
+    equal = ordered[1:] >> numpy.uint64(32) == ordered[:-1] >> numpy.uint64(32)
+    shared = numpy.concatenate((equal, [False])) | numpy.concatenate(([False], equal))
+    return (ordered[shared] & numpy.uint64(0xFFFFFFFF)).astype(numpy.int64)
 
 
 def _link_near(settings: dict[str, Any], keys: Any, nodes: Any, links: _Links) -> None:
