@@ -37,7 +37,7 @@ PAIRS = "a string, b string, distance int, similarity double"
 
 _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
 _WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
-_BROADCAST_BYTES = 64 << 20  # what is sent to all executors at most
+_BROADCAST_BYTES = 128 << 20  # what is sent to all executors at most
 _ROW_BYTES = 64  # of an id or a node with another, as Spark holds it
 _DOCUMENT_BYTES = 256  # of a short document, to say how many there may be
 # Parts of a table of keys: those of a part fit into a cache, but there are not too many, unless one needs much memory.
