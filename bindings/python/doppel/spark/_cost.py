@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Measured: docs/SCALE.md, "The constants".
-SECONDS_A_BYTE_OF_KEYS = 1.3e-8  # text read, through Arrow, and made into keys
-SECONDS_A_KEY = 5.5e-7  # packed, shuffled, sorted
-SECONDS_A_ROW = 6.0e-6  # an id with its component, found and joined
-SECONDS_A_BYTE_AGAIN = 4.0e-9  # text read again, to find what is not alone
-SECONDS_A_MEMBER = 8.0e-5  # a document that is not alone: sketched, shuffled, decided
-SECONDS_A_BYTE_OF_OUTPUT = 8.5e-9  # read once more, and written
+SECONDS_A_BYTE_OF_KEYS = 1.2e-8  # text read, through Arrow, and made into keys
+SECONDS_A_KEY = 3.7e-7  # packed, shuffled, sorted
+SECONDS_A_ROW = 4.0e-6  # an id with its component, found and joined
+SECONDS_A_BYTE_AGAIN = 4.8e-9  # text read again, to find what is not alone
+SECONDS_A_MEMBER = 4.8e-5  # a document that is not alone: sketched, shuffled, decided
+SECONDS_A_BYTE_OF_OUTPUT = 9.8e-9  # read once more, and written
+SECONDS_A_MOVED_BYTE = 1.0e-8  # of rows that are shuffled to meet their ids
 BYTES_A_KEY = 18  # 6 of the key, 12 of the text it belongs to
 BYTES_A_FINGERPRINT = 28  # 16, and 12 of the text
 BYTES_A_HEAD = 236  # of a sketch, with an id of 28 bytes, but for keys and set
@@ -32,15 +33,16 @@ def stages(settings: Any, documents: int, document_bytes: int, together: float) 
     prints, members = _tables(settings), documents * together
     sketch = BYTES_A_HEAD + (4 * bands + 8 * document_bytes / BYTES_A_WORD if bands else 0)
     entries = (bands + 2) * BYTES_A_KEY + prints * BYTES_A_FINGERPRINT  # two: the text, and the id
-    moved = document_bytes + BYTES_A_ID if members > BROADCAST else 0
+    moved = documents * (document_bytes + BYTES_A_ID) if members > BROADCAST else 0
     text = documents * document_bytes
     return [
         _stage("keys", 0, text * SECONDS_A_BYTE_OF_KEYS),
         _stage("link", documents * entries, documents * (bands + 4 * prints + 2) * SECONDS_A_KEY),
         _stage("connect", members * 24, members * SECONDS_A_ROW),
         _stage("gather", documents * BYTES_A_ID if members > BROADCAST else 0, documents * SECONDS_A_ROW),
-        _stage("decide", documents * moved + members * sketch, text * SECONDS_A_BYTE_AGAIN + members * SECONDS_A_MEMBER),
-        _stage("output", documents * moved, text * SECONDS_A_BYTE_OF_OUTPUT),
+        _stage("decide", moved + members * sketch,
+               text * SECONDS_A_BYTE_AGAIN + members * SECONDS_A_MEMBER + moved * SECONDS_A_MOVED_BYTE),
+        _stage("output", moved, text * SECONDS_A_BYTE_OF_OUTPUT + moved * SECONDS_A_MOVED_BYTE),
     ]
 
 
