@@ -6,9 +6,13 @@
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
 /* The first common option of a command. */
-enum { READS_DOCUMENTS = 0, TAKES_NAMES = 6, TAKES_NOTHING = 7 };
+enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
 
 static const cli_option common_options[] = {
+    {"format", 0, OPTION_TEXT, "FORMAT",
+     "read every INPUT as jsonl, json (one array of objects), csv, tsv, warc, mbox, html, text (a file is a document) "
+     "or "
+     "lines (a line is one); by default names and contents tell"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
      "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "
@@ -16,12 +20,16 @@ static const cli_option common_options[] = {
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY",
      "the field with a record's id (default id; a record without one gets FILE:LINE, in an index its URL or a digest)"},
-    {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
+    {"text-key", 0, OPTION_TEXT, "KEY",
+     "the field with its text (default text). Each of these keys may be a path, meta.text, or several, "
+     "question,answer, "
+     "which are joined with a line end"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     /* TAKES_NAMES */
     {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, one path per line; - is stdin"},
     /* TAKES_NOTHING */
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
+    {"quiet", 'q', OPTION_FLAG, NULL, "no progress and no summary on stderr; what is wrong is still reported"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
