@@ -619,6 +619,25 @@ static doppel_status check_names(planning *p) {
     return DOPPEL_OK;
 }
 
+/* Whether a folder can be written to or, as long as it is not there, made: known before all the work. */
+static doppel_status check_folder(const char *folder, doppel_error *error) {
+    char path[4096];
+    struct stat there;
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "the name is too long");
+    for (char *slash; strcmp(path, ".") != 0 && stat(path, &there) && errno == ENOENT;) {
+        slash = strrchr(path, '/');
+        if (!slash)
+            strcpy(path, ".");
+        else
+            slash[slash == path] = 0;
+    }
+    int reason = stat(path, &there) || access(path, W_OK | X_OK) ? errno : S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
+    if (reason)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "cannot be written: %s", strerror(reason));
+    return DOPPEL_OK;
+}
+
 static doppel_status plan(doppel_batch *batch, const char *const *paths, size_t path_count, const char *folder,
                           doppel_error *error) {
     dp_output_files *files = &batch->files;
@@ -631,6 +650,8 @@ static doppel_status plan(doppel_batch *batch, const char *const *paths, size_t 
     files->rows = !folder;
     doppel_status status = dp_input_list(&list, &batch->settings.input, add_output, &p, &own);
     DP_THEN(status, folder ? check_names(&p) : check_headers(files, &own));
+    if (folder)
+        DP_THEN(status, check_folder(folder, &own));
     dp_hashmap_free(&p.names);
     dp_hashmap_free(&p.inputs);
     if (status != DOPPEL_OK && error)

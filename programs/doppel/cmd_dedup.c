@@ -272,9 +272,12 @@ static bool check_annotate(const cli_args *args) {
             message("--annotate-prefix is part of names: it cannot have quotes, backslashes or control characters");
             return false;
         }
-    if (!alone || args_flag(args, "annotate"))
+    if (alone && !args_flag(args, "annotate"))
+        message("--%s needs --annotate", alone);
+    else if (alone && writes_tables(args))
+        message("--%s is for JSONL, and not for Parquet: give --output a name that ends in .jsonl", alone);
+    else
         return true;
-    message("--%s needs --annotate", alone);
     return false;
 }
 

@@ -40,11 +40,16 @@ static const cli_command commands[] = {
      "--similarity; those with fewer than --min-words words when their words are the same, those without "
      "words when their bytes are. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept JSONL records go to OUT unchanged, documents of other formats as JSONL with id, url, title and text; "
-     "removed documents go to --removed, each with its original.",
+     "Kept JSONL records go to OUT unchanged, and so do rows of CSV and TSV where OUT is named so, or is stdout and "
+     "all "
+     "INPUTs are; lines of --format lines stay lines; other documents become JSONL with id, url, title and text. "
+     "Removed documents go to --removed, each with its original.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
-     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
+     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl\n"
+     "doppel dedup shards/ --output-dir unique --only-contained 0.95\n"
+     "doppel dedup --text-key question,answer table.csv -o unique.csv\n"
+     "doppel dedup web.jsonl news.jsonl --annotate --count-by source -o counted.jsonl",
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
     {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
      "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "

@@ -30,6 +30,7 @@ try - in/a.csv --output-dir none
 try in b.csv in/a.csv --output-dir none
 try in/a.csv in/sub/c.jsonl --output-dir in
 try in --output-dir in/none
+try in --output-dir b.csv/none
 try in --output-dir none --annotate
 try in --output-dir none -o x.jsonl
 try b.csv -o x.jsonl --count-by lang

@@ -45,3 +45,11 @@ doppel fingerprint --json --text-key a --id-key meta.a.b,q qa.jsonl
 doppel trim --text-key q,a qa.jsonl -o -
 echo "exit $?"
 doppel trim --unit sentence --min-words 1 --text-key meta.a.b qa.jsonl qa.jsonl -o - -q
+echo "== a run that is kept remembers the format"
+doppel dedup -q --format lines lines.txt --work run -o out.txt
+doppel report --work run -o report.html
+doppel report --work run --format csv -o report.html
+echo "exit $?"
+doppel dedup -q lines.txt --work run --resume -o out.txt
+echo "exit $?"
+doppel dedup -q --format lines lines.txt --work run --resume -o out.txt && cat out.txt
