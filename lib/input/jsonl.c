@@ -548,7 +548,11 @@ static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bo
                                     *p == ',' ? "an element is missing between two commas" : "not a JSON object");
     if (!one_line(at) && !compact(reader, at))
         return dp_unit_no_memory(unit);
+    /* A record ends with its line for whatever looks at the byte after it: the parser, to say what is wrong. */
+    char *after = unit->block.data + (end - unit->block.data), kept = *after;
+    *after = '\n';
     give_record(reader, unit, at);
+    *after = kept;
     return true;
 }
 
