@@ -1070,6 +1070,9 @@ typedef struct doppel_batch_options {
     void (*warn)(const char *message, void *user);
     bool keep_sketches; /* doppel_batch_save will be called: what it saves is kept while documents are read. Without it
                            (and `work`) that call reads the inputs again */
+    bool keys_for_sets; /* with keep_sketches: doppel_batch_get_sketches gives in the place of each set the wide keys of
+                           the document's bands, a twentieth of the bytes: enough to find candidates, not to decide.
+                           Such entries are not for doppel_batch_add_sketches */
     /* A copy goes only if the document that stays has at least this share of the copy's features (containment), else it
      * stays itself: 1 loses no feature. 0: what is near goes. Only by DOPPEL_BY_CONTENT; not with link_any,
      * DOPPEL_METHOD_SIMHASH and an index folder. */
