@@ -1,6 +1,6 @@
 # make install: header, libraries, pkg-config file, the command, man pages, shell completion, the server's systemd unit.
 # Named as libraries, not as packages: their own compiler flags are none of a user's business.
-set(private_libraries ${dependencies_LIBRARIES})
+set(private_libraries ${dependencies_LIBRARIES} bz2)
 if(with_redis)
   list(APPEND private_libraries ${redis_libraries_LIBRARIES})
 endif()

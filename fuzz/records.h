@@ -19,6 +19,7 @@ typedef struct format {
     const char *ending[2]; /* of the file's name, one or the other */
     size_t max_record;
     void (*check)(const doppel_document *document); /* what is true of every document */
+    const char *format, *text_key;                  /* of doppel_input_options; may be NULL */
 } format;
 
 static inline void check_utf8(const char *text, size_t length) {
@@ -93,6 +94,8 @@ static outcome run(const char *path, const dp_input_sizes *sizes, int threads, s
     doppel_input_options options = {.size = sizeof options,
                                     .threads = threads,
                                     .max_record = max_record,
+                                    .format = fuzzed->format,
+                                    .text_key = fuzzed->text_key,
                                     .bad = report,
                                     .user = &o.reports,
                                     .extra_keys = extra,

@@ -390,8 +390,9 @@ typedef struct doppel_document {
     doppel_slice id;         /* as the record gives it; else FILE:LINE; for a plain file its path as given */
     doppel_slice text;       /* UTF-8 */
     doppel_slice url, title; /* data NULL: the record has none */
-    doppel_slice record; /* JSONL: the whole record as it stands in the file, without its line end, of which one byte
-                            after it may be read; else data is NULL */
+    doppel_slice record; /* JSONL and JSON: the whole record as it stands in the file, without its line end, of which
+                            one byte after it may be read (JSON: in one line, whatever it was before); else data is
+                            NULL */
     const char *file;    /* as given, or below a given folder */
     uint64_t line;       /* of its first line, from 1; 0 for a file that is one document; WARC: the record's number */
     /* A page: its bytes as they came, for doppel_page_read, which makes text (and a title) of them. Then `text` is
@@ -402,8 +403,8 @@ typedef struct doppel_document {
     doppel_slice alias;  /* the target of a redirect, as it stands: the document is another name of it, and has no text;
                             else data is NULL */
     const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
-    uint64_t record_at; /* JSONL in a regular file that is not compressed: the record is the record.length bytes at this
-                           offset of `file`; else DOPPEL_NO_POSITION */
+    uint64_t record_at;   /* JSONL, and JSON of one line, in a regular file that is not compressed: the record is the
+                             record.length bytes at this   offset of `file`; else DOPPEL_NO_POSITION */
     uint64_t file_number; /* of `file`, from 0 in the order of the input: the same in every run over the same files */
     /* With record_at: the size of the file when it was opened, and when it was changed last by then, in nanoseconds
      * since 1970. Is it still so, the record is still there. */
@@ -412,15 +413,21 @@ typedef struct doppel_document {
     bool stays;              /* `text` stays valid after the call (doppel_table.in_memory) */
     bool from_table;         /* a row of a table: `line` is its number, from 1 */
     doppel_slice text_value; /* the value of the text's key in `record`, as it stands there, a string with its quotes;
-                                data NULL: it has none, or the record had invalid UTF-8 */
+                                data NULL: it has none, it was joined of several, or the record had invalid UTF-8 */
+    /* CSV, TSV and lines: the row or line as it stands in the file, up to the \n at its end, and of the former the row
+     * that names the columns, in the same way; else data is NULL. */
+    doppel_slice row, header;
 } doppel_document;
 
 typedef struct doppel_input_options {
-    size_t size;                                         /* sizeof(doppel_input_options) */
-    int threads;                                         /* 0: one for each CPU this process may use */
-    size_t max_record;                                   /* 0: 64 MiB; longer records are bad */
-    bool strict;                                         /* stop at the first bad record */
-    const char *id_key, *url_key, *title_key, *text_key; /* NULL: id, url, title, text */
+    size_t size;       /* sizeof(doppel_input_options) */
+    int threads;       /* 0: one for each CPU this process may use */
+    size_t max_record; /* 0: 64 MiB; longer records are bad */
+    bool strict;       /* stop at the first bad record */
+    /* NULL: id, url, title, text. A record has the field of a key by that name; else by a path to it (meta.text); else
+     * by several, separated by commas, whose values are joined with a line end between them (question,answer). In CSV
+     * there are no paths, and in tables neither. */
+    const char *id_key, *url_key, *title_key, *text_key;
     /* A record that was left out (or, code DOPPEL_OK, repaired), in input order, from one thread at a time. May be
      * NULL. */
     void (*bad)(const doppel_error *what, void *user);
@@ -444,6 +451,9 @@ typedef struct doppel_input_options {
     /* A key of this struct, or one of extra_keys, that no record has, once all are read. May be NULL. */
     void (*unseen)(const char *key, void *user);
     const struct doppel_tables *tables; /* reads tables (below); must outlive the run; NULL: there are none */
+    /* The format of all files, whatever their names and contents: jsonl, json, csv, tsv, warc, mbox, html, text or
+     * lines. Then no path is a table. NULL: each has its own. */
+    const char *format;
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -479,14 +489,16 @@ typedef struct doppel_work {
 /* Reads every document of the paths in order, and does the work on `threads` threads. A path is a file, a folder
  * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
- * byte `{`), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html,
- * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. A path that options.tables claims
- * is read as a table, each row a document: messages and made ids have the row's number, from 1, as the line, and a row
- * without text and page (both null) is bad. In a folder that has tables, files whose names begin with "_" or "." are
- * left out. In web archives, pages and texts that were answered with 200 are documents, and redirects and revisits are
- * aliases; everything else is left out. The emitted bytes do not depend on the number of threads. A bad record or file
- * is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first one ends the run with
- * DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
+ * byte `{`), JSON, one array of objects (.json, or no name of a format, and a first byte `[`; messages and made ids
+ * have the element's number, from 1, as the line), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC
+ * (.arc), mail (.mbox, .mbx), HTML (.html, .htm, .xhtml), and plain text, which is everything else; .gz, .zst, .bz2 and
+ * .xz by content. Only options.format makes a file one of lines: each line that is not blank is a document. A path that
+ * options.tables claims is read as a table, each row a document: messages and made ids have the row's number, from 1,
+ * as the line, and a row without text and page (both null) is bad. In a folder that has tables, files whose names begin
+ * with "_" or "." are left out. In web archives, pages and texts that were answered with 200 are documents, and
+ * redirects and revisits are aliases; everything else is left out. The emitted bytes do not depend on the number of
+ * threads. A bad record or file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first
+ * one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
@@ -602,9 +614,9 @@ typedef struct doppel_tables {
     void (*close)(doppel_table *table, void *user);
 } doppel_tables;
 
-/* The format that doppel_input_run takes a file for by its name alone, whether it exists or not, with .gz and .zst
- * passed over: "JSONL", "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or "Parquet" (.parquet, which only
- * options.tables can read), constants; NULL: the content decides. */
+/* The format that doppel_input_run takes a file for by its name alone, whether it exists or not, with .gz, .zst, .bz2
+ * and .xz passed over: "JSONL" (also of .json), "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or "Parquet" (.parquet,
+ * which only options.tables can read), constants; NULL: the content decides. */
 DOPPEL_API const char *doppel_input_format(const char *path);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name once it
@@ -1061,6 +1073,14 @@ typedef struct doppel_batch_options {
     bool keys_for_sets; /* with keep_sketches: doppel_batch_get_sketches gives in the place of each set the wide keys of
                            the document's bands, a twentieth of the bytes: enough to find candidates, not to decide.
                            Such entries are not for doppel_batch_add_sketches */
+    /* A copy goes only if the document that stays has at least this share of the copy's features (containment), else it
+     * stays itself: 1 loses no feature. 0: what is near goes. Only by DOPPEL_BY_CONTENT; not with link_any,
+     * DOPPEL_METHOD_SIMHASH and an index folder. */
+    double only_contained;
+    /* So many documents of each group stay: the original, and the first of its copies in the order of `keep`. Copies of
+     * known documents, and of what an index has, all go. 0: 1 */
+    uint64_t keep_copies;
+    const char *count_by; /* a field whose values doppel_batch_count_groups counts; NULL: none */
 } doppel_batch_options;
 
 /* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message
@@ -1146,6 +1166,22 @@ DOPPEL_API uint64_t doppel_batch_count(const doppel_batch *batch);
  * doppel_batch_count on, below that + in_index of the stats. */
 DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near *near);
 
+/* Whether a document stays: it is its own original, or one of `keep_copies`. */
+DOPPEL_API bool doppel_batch_stays(const doppel_batch *batch, uint64_t position);
+
+/* Once it is decided: counts the documents of each group, and with `count_by` reads the inputs once more (those not
+ * `known`) and counts the values of that field in each group. Errors: as doppel_batch_write. */
+DOPPEL_API doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_error *error);
+/* After that: the number of documents, known ones not counted, that have the same original as this one, itself
+ * included.
+ */
+DOPPEL_API uint64_t doppel_batch_group_size(const doppel_batch *batch, uint64_t position);
+/* The value number `index`, from 0, of the group of a document, and how many of its documents, known ones not counted,
+ * have it: the most frequent one first, equally frequent ones by their bytes. Documents without the field are not
+ * counted. False: there are not so many values. The value is borrowed from the batch. */
+DOPPEL_API bool doppel_batch_group_value(const doppel_batch *batch, uint64_t position, size_t index,
+                                         doppel_slice *value, uint64_t *count);
+
 /* The id of a document, or of an original in an index, written to `buffer` up to `room`, without a NUL; gives its whole
  * length, which may be more than `room`. 0 when it cannot be read back, and before doppel_batch_decide. */
 DOPPEL_API size_t doppel_batch_id(const doppel_batch *batch, uint64_t position, char *buffer, size_t room);
@@ -1163,6 +1199,25 @@ DOPPEL_API doppel_status doppel_batch_write(doppel_batch *batch,
  * writer is the caller's to open, for nothing else, and to finish. Errors: those of doppel_batch_write, and of
  * doppel_writer_write. */
 DOPPEL_API doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_writer *writer, doppel_error *error);
+
+/* Rows of CSV and TSV, and lines: doppel_batch_write_kept writes those of documents that stay as they stand in their
+ * files, rows under one header, instead of records. Comes before reading, for the paths that will be read. Errors:
+ * DOPPEL_ERROR_USAGE for a file that has no such rows, or other columns than the first; stdin is looked at when it is
+ * written, and then that is DOPPEL_ERROR_INPUT. */
+DOPPEL_API doppel_status doppel_batch_plan_rows(doppel_batch *batch, const char *const *paths, size_t path_count,
+                                                doppel_error *error);
+
+/* One output for each input file, below a folder: its name is that of the file below the folder that was given, or of
+ * the file alone where that was given itself. Rows of CSV and TSV (under their header), lines and JSONL are written as
+ * they stand, documents of other formats as JSONL, with .jsonl added to the name. Names that end in .gz and .zst are
+ * compressed, .bz2 and .xz become .zst. All outputs appear once the last one is whole, or none does.
+ *
+ * doppel_batch_plan_files comes before reading, for the paths that will be read. Errors: DOPPEL_ERROR_USAGE for stdin,
+ * for two files that would have one name, and for an output that is an input; DOPPEL_ERROR_IO. */
+DOPPEL_API doppel_status doppel_batch_plan_files(doppel_batch *batch, const char *const *paths, size_t path_count,
+                                                 const char *folder, doppel_error *error);
+/* Writes the documents that stay. Errors: as doppel_batch_write_kept. */
+DOPPEL_API doppel_status doppel_batch_write_files(doppel_batch *batch, doppel_error *error);
 
 /* Tells ahead of doppel_batch_decide what doppel_batch_write_kept will write to, so that the file gets room on its disk
  * meanwhile. The writer must stay open until both are done; NULL: none. */
@@ -1188,13 +1243,14 @@ typedef struct doppel_batch_stats {
     uint64_t empty, few_words; /* without words; with fewer than min_words */
     uint64_t copies;           /* with the same words as an earlier one */
     uint64_t same_ids;         /* with the id of an earlier one: they are kept apart by position */
-    uint64_t kept, groups;     /* that stay; of more than one. Both without known ones that nothing is a copy of */
-    uint64_t candidates;       /* pairs that came up */
-    uint64_t verified;         /* of those, compared feature by feature */
-    uint64_t frequent;         /* features left out as boilerplate */
-    int bands, rows;           /* 0: not used */
-    double recall;             /* expected, of pairs at the very threshold */
-    uint64_t spilled_bytes;    /* to temporary files, but for the two members at the end */
+    uint64_t kept, groups;  /* that stay, keep_copies included; of more than one. Both without known ones that nothing
+                               is a copy of */
+    uint64_t candidates;    /* pairs that came up */
+    uint64_t verified;      /* of those, compared feature by feature */
+    uint64_t frequent;      /* features left out as boilerplate */
+    int bands, rows;        /* 0: not used */
+    double recall;          /* expected, of pairs at the very threshold */
+    uint64_t spilled_bytes; /* to temporary files, but for the two members at the end */
     double seconds_read, seconds_candidates, seconds_decide;
     uint64_t in_index;     /* documents that an index has */
     uint64_t kept_bytes;   /* of what `work` and keep_sketches keep */

@@ -100,11 +100,12 @@ static doppel_status differ(const char *path, const char *what, double has, doub
 
 /* What no index can tell. */
 static doppel_status check_options(const doppel_batch_options *o, const char *path, doppel_error *error) {
-    const char *what = o->within            ? "within"
-                       : o->across          ? "across"
-                       : o->link_any        ? "chains (link any)"
-                       : o->boilerplate > 0 ? "boilerplate"
-                                            : NULL;
+    const char *what = o->within               ? "within"
+                       : o->across             ? "across"
+                       : o->link_any           ? "chains (link any)"
+                       : o->boilerplate > 0    ? "boilerplate"
+                       : o->only_contained > 0 ? "only_contained"
+                                               : NULL;
     if (!what)
         return DOPPEL_OK;
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,

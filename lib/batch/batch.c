@@ -19,6 +19,21 @@
 #define DEFAULT_DISTANCE 3
 #define DEFAULT_MIN_WORDS 5
 
+/* What a document contains of another is known by their features; a URL, a title or a chain says nothing of it. */
+static doppel_status check_contained(const dp_batch_settings *s, doppel_error *error) {
+    const doppel_batch_options *o = &s->options;
+    const char *other = o->method == DOPPEL_METHOD_SIMHASH ? "method simhash"
+                        : s->by != DOPPEL_BY_CONTENT       ? "by url or title"
+                        : o->link_any                      ? "chains (link any)"
+                                                           : NULL;
+    if (!(o->only_contained >= 0 && o->only_contained <= 1))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained %g: a share from 0 to 1 is possible",
+                       o->only_contained);
+    if (o->only_contained > 0 && other)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained and %s cannot be asked for together", other);
+    return DOPPEL_OK;
+}
+
 static doppel_status check_numbers(dp_batch_settings *s, doppel_error *error) {
     doppel_batch_options *o = &s->options;
     o->similarity = o->similarity == 0 ? DEFAULT_SIMILARITY : o->similarity;
@@ -35,7 +50,7 @@ static doppel_status check_numbers(dp_batch_settings *s, doppel_error *error) {
                        o->boilerplate);
     if (o->boilerplate > 0 && !s->has_sets)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate needs method auto or minhash");
-    return DOPPEL_OK;
+    return check_contained(s, error);
 }
 
 static doppel_status check_bands(dp_batch_settings *s, doppel_error *error) {
@@ -325,6 +340,8 @@ void doppel_batch_free(doppel_batch *batch) {
     free(batch->decisions.original);
     free(batch->decisions.similarity);
     free(batch->decisions.reason);
+    dp_group_counts_free(&batch->counts);
+    dp_output_files_free(&batch->files);
     doppel_recipe_free(batch->own_recipe);
     dp_buffer_free(&batch->own_text);
     free(batch);
@@ -483,11 +500,18 @@ void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near 
         get_match(batch, match, near);
     if (original == d)
         return;
-    near->reason = (doppel_reason)decisions->reason[d];
+    near->reason = (doppel_reason)(decisions->reason[d] & ~DP_SPARED);
     near->similarity = decisions->similarity[d] < 0 ? NAN : (double)decisions->similarity[d];
     near->distance = -1;
     if (dp_doc_has_words(&doc[d]) && dp_doc_has_words(&doc[original]))
         near->distance = dp_documents_distance(&batch->documents, original, d);
+}
+
+bool doppel_batch_stays(const doppel_batch *batch, uint64_t position) {
+    const dp_decisions *decisions = &batch->decisions;
+    uint32_t d = (uint32_t)position;
+    return !decisions->made || decisions->reason[d] & DP_SPARED ||
+           (decisions->original[d] == d && !dp_matches_get(&batch->matches, d));
 }
 
 void doppel_batch_get_stats(const doppel_batch *batch, doppel_batch_stats *stats) {

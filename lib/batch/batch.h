@@ -1,9 +1,10 @@
 /* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
  * journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be near which?),
  * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
- * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents). records.c reads records again
- * by their positions. batch.c has the settings and the public calls, in this order, and leaves out boilerplate;
- * against.c asks index folders, spill.c sorts what does not fit into memory.
+ * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents) and files.c (rows, and an
+ * output for each input); counts.c counts what is in groups. records.c reads records again by their positions. batch.c
+ * has the settings and the public calls, in this order, and leaves out boilerplate; against.c asks index folders,
+ * spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
@@ -22,6 +23,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #define DP_NO_DOCUMENT UINT32_MAX
 
@@ -548,7 +550,8 @@ void dp_verifier_free(dp_verifier *verifier);
 uint64_t dp_verifier_count(const dp_verifier *verifier);
 
 /* What dp_decide needs to know of the contents of two documents. A similarity that cannot reach the threshold is not
- * measured, unless `any` is wanted. Errors: those of dp_set_make. */
+ * measured, unless `any` is wanted. With only_contained, the containment of b in a is measured with it. Errors: those
+ * of dp_set_make. */
 doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any, dp_candidate *candidate);
 /* The set of a document that is the first of its twins, ascending; valid until the next call. Then dp_set_size() is how
  * many features it has. */
@@ -601,9 +604,10 @@ doppel_status dp_prefix_filter_find(const dp_prefix_filter *filter, dp_prefix_se
 typedef struct dp_decisions {
     uint32_t *original;
     float *similarity; /* of it; negative: not known */
-    uint8_t *reason;   /* a doppel_reason */
+    uint8_t *reason;   /* a doppel_reason, and DP_SPARED: it stays all the same (keep_copies) */
     bool made;
 } dp_decisions;
+#define DP_SPARED 128
 
 /* Which documents stay. The buckets of the candidates are used up. */
 doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_error *error);
@@ -617,7 +621,55 @@ typedef struct dp_pairs_wanted {
 doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, const dp_pairs_wanted *wanted,
                        doppel_error *error);
 
+/* ---- the sizes of groups, and the values of a field in them: counts.c ---- */
+
+typedef struct dp_value_count {
+    uint32_t value; /* its number, in the order in which values came up */
+    uint32_t count;
+} dp_value_count;
+
+typedef struct dp_group_counts {
+    uint32_t *size; /* by original; those in an index come after all documents. NULL: not counted */
+    /* With count_by: the counts of group g are count[start[g]] ... count[start[g + 1] - 1]. */
+    uint64_t *start;
+    dp_value_count *count;
+    dp_buffer values; /* all of them, one after the other */
+    uint64_t *at;     /* by value, where it begins; one more where the last ends */
+    size_t value_count, at_room;
+} dp_group_counts;
+static inline void dp_group_counts_free(dp_group_counts *counts) {
+    free(counts->size);
+    free(counts->start);
+    free(counts->count);
+    free(counts->at);
+    dp_buffer_free(&counts->values);
+    *counts = (dp_group_counts){0};
+}
+
 /* ---- documents out: write.c ---- */
+
+/* Rows, and an output for each input. */
+typedef struct dp_output_file {
+    char *input, *name; /* name: below the folder */
+    dp_buffer header;   /* of rows */
+} dp_output_file;
+
+typedef struct dp_output_files {
+    dp_output_file *file; /* in the order of reading */
+    size_t count, room;
+    char *folder; /* NULL: all rows go to one file */
+    bool rows;    /* rows are written, not records */
+} dp_output_files;
+static inline void dp_output_files_free(dp_output_files *files) {
+    for (size_t i = 0; i < files->count; i++) {
+        free(files->file[i].input);
+        free(files->file[i].name);
+        dp_buffer_free(&files->file[i].header);
+    }
+    free(files->file);
+    free(files->folder);
+    *files = (dp_output_files){0};
+}
 
 /* Appends a record of a document that does not come as one. False: no memory. */
 bool dp_record_make(const doppel_document *document, doppel_slice title, doppel_slice text, dp_buffer *to);
@@ -651,6 +703,8 @@ struct doppel_batch {
     dp_sets sets;
     dp_boilerplate boilerplate;
     dp_decisions decisions;
+    dp_group_counts counts;
+    dp_output_files files;
     dp_output_room room;
     doppel_batch_stats stats;
 };

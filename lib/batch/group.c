@@ -551,11 +551,12 @@ typedef struct choice {
 } choice;
 
 /* Takes a document that stays for the original, if it is one and a better one than that before it. Of equally good
- * ones the first in the order of keeping is. */
+ * ones the first in the order of keeping is. With only_contained, one that lacks too much of the copy is none. */
 static void consider(const grouping *g, uint32_t original, dp_candidate *candidate, choice *best) {
     doppel_reason reason = dp_decide(&g->rules, candidate);
+    double least = g->batch->settings.options.only_contained;
     candidate->number = rank_of(g, original);
-    if (reason != DOPPEL_REASON_NONE &&
+    if (reason != DOPPEL_REASON_NONE && (least <= 0 || candidate->evidence.containment >= least) &&
         dp_decide_stronger(&g->rules, candidate, reason, &best->candidate, best->reason))
         *best = (choice){original, reason, *candidate};
 }
@@ -597,7 +598,7 @@ static void find_same(const grouping *g, uint32_t d, choice *best) {
     candidate.evidence.same_url = url != DP_NO_DOCUMENT;
     candidate.evidence.same_digest = words != DP_NO_DOCUMENT && twin_of(g, original) == words;
     if (candidate.evidence.same_digest)
-        candidate.evidence.similarity = 1;
+        candidate.evidence.similarity = candidate.evidence.containment = 1;
     consider(g, original, &candidate, best);
 }
 
@@ -920,6 +921,30 @@ static void count_groups(doppel_batch *batch) {
     batch->stats.groups = atomic_load(&counts.groups);
 }
 
+/* With keep_copies, marks the copies that stay beside their originals: the first of each group. Entries of a component
+ * are in the order of keeping, and groups lie within components. */
+static doppel_status spare_copies(grouping *g) {
+    doppel_batch *batch = g->batch;
+    const dp_decisions *decisions = &batch->decisions;
+    uint64_t most = batch->settings.options.keep_copies;
+    if (most < 2)
+        return DOPPEL_OK;
+    uint32_t *spared = calloc(batch->documents.count + 1, sizeof *spared); /* by original */
+    if (!spared)
+        return DOPPEL_ERROR_MEMORY;
+    for (size_t i = 0; i < g->entries; i++) {
+        uint32_t d = document_at(g, i), original = decisions->original[d];
+        if (original == d || original < batch->documents.known || dp_matches_get(&batch->matches, d) ||
+            spared[original] + 1 >= most)
+            continue;
+        spared[original]++;
+        decisions->reason[d] |= DP_SPARED;
+        batch->stats.kept++;
+    }
+    free(spared);
+    return DOPPEL_OK;
+}
+
 doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_error *error) {
     grouping g = {.batch = batch, .rules = dp_settings_rules(&batch->settings), .candidates = candidates};
     if (init_grouping(&g)) {
@@ -929,9 +954,11 @@ doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_er
     } else {
         g.status = DOPPEL_ERROR_MEMORY;
     }
-    batch->decisions.made = g.status == DOPPEL_OK;
-    if (batch->decisions.made)
+    if (g.status == DOPPEL_OK) {
         count_groups(batch);
+        g.status = spare_copies(&g);
+    }
+    batch->decisions.made = g.status == DOPPEL_OK;
     batch->stats.candidates = atomic_load(&g.compared);
     batch->stats.verified = atomic_load(&g.verified);
     free_grouping(&g);

@@ -42,16 +42,16 @@ static bool print_shaping(const dp_batch_settings *s, dp_buffer *text) {
            (!o->keys_for_sets || dp_buffer_printf(text, "keys_for_sets=1\n"));
 }
 
-/* The members of doppel_input_options that name the fields of records. */
+/* The members of doppel_input_options that name the fields of records; and the format, which stands there only if one
+ * was asked for, as files of earlier versions have none. */
 static const struct {
     const char *name;
     size_t at;
-} key_names[] = {{"id", offsetof(doppel_input_options, id_key)},
-                 {"url", offsetof(doppel_input_options, url_key)},
-                 {"title", offsetof(doppel_input_options, title_key)},
-                 {"text", offsetof(doppel_input_options, text_key)},
-                 {"html", offsetof(doppel_input_options, html_key)}};
-enum { KEYS = sizeof key_names / sizeof *key_names };
+} key_names[] = {
+    {"id_key", offsetof(doppel_input_options, id_key)},       {"url_key", offsetof(doppel_input_options, url_key)},
+    {"title_key", offsetof(doppel_input_options, title_key)}, {"text_key", offsetof(doppel_input_options, text_key)},
+    {"html_key", offsetof(doppel_input_options, html_key)},   {"format", offsetof(doppel_input_options, format)}};
+enum { KEYS = sizeof key_names / sizeof *key_names, FORMAT = KEYS - 1 };
 
 static const char **key_of(const doppel_input_options *input, size_t key) {
     return (const char **)((uintptr_t)input + key_names[key].at);
@@ -61,7 +61,7 @@ static const char **key_of(const doppel_input_options *input, size_t key) {
 static bool print_keys(const doppel_input_options *input, const char *of, dp_buffer *text) {
     for (size_t k = 0; k < KEYS; k++) {
         const char *key = *key_of(input, k);
-        if (!dp_buffer_printf(text, "%s%s_key=%s\n", of, key_names[k].name, key ? key : ""))
+        if ((key || k != FORMAT) && !dp_buffer_printf(text, "%s%s=%s\n", of, key_names[k].name, key ? key : ""))
             return false;
     }
     return true;
@@ -88,6 +88,8 @@ static bool print_settings(const dp_batch_settings *s, dp_buffer *text, size_t *
            dp_buffer_printf(text, "boilerplate=%.17g\nkeep=%s\nlink_any=%d\n", o->boilerplate, o->keep ? o->keep : "",
                             o->link_any) &&
            dp_buffer_printf(text, "limit=%llu\nmax_record=%zu\n", (unsigned long long)o->limit, s->input.max_record) &&
+           (o->only_contained <= 0 || dp_buffer_printf(text, "only_contained=%.17g\n", o->only_contained)) &&
+           (o->keep_copies < 2 || dp_buffer_printf(text, "keep_copies=%llu\n", (unsigned long long)o->keep_copies)) &&
            print_keys(&s->input, "", text) &&
            (have_same_keys(&s->input, &s->known_input) || print_keys(&s->known_input, "known_", text));
 }
@@ -506,7 +508,7 @@ static uint64_t number_of(char *text, const char *name) {
 static void parse_keys(char *text, const char *of, doppel_input_options *input) {
     for (size_t k = 0; k < KEYS; k++) {
         char name[32];
-        snprintf(name, sizeof name, "%s%s_key", of, key_names[k].name);
+        snprintf(name, sizeof name, "%s%s", of, key_names[k].name);
         *key_of(input, k) = value_of(text, name);
     }
 }
@@ -538,6 +540,8 @@ static const char *parse(char *text, doppel_batch_options *o, doppel_input_optio
     o->content = !strncmp(value_of(text, "content"), "all", 3) ? DOPPEL_CONTENT_ALL : DOPPEL_CONTENT_MAIN;
     o->link_any = *value_of(text, "link_any") == '1';
     o->limit = number_of(text, "limit");
+    o->only_contained = strtod(value_of(text, "only_contained"), NULL);
+    o->keep_copies = number_of(text, "keep_copies");
     input->max_record = (size_t)number_of(text, "max_record");
     parse_keys(text, "", input);
     bool has_known = strstr(text, "\nknown_id_key=");

@@ -107,7 +107,7 @@ static bool is_worth_measuring(const doppel_batch *batch, uint32_t a, uint32_t b
     return any || !dp_set_is_known(batch, larger) || (x < y ? x / y : y / x) >= batch->settings.options.similarity;
 }
 
-static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, bool any, double *jaccard) {
+static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, bool any, doppel_evidence *evidence) {
     const uint64_t *a_hash, *b_hash;
     DP_TRY(get(v, a, 0, b, &a_hash));
     DP_TRY(get(v, b, 1, a, &b_hash));
@@ -115,7 +115,10 @@ static doppel_status measure(dp_verifier *v, uint32_t a, uint32_t b, bool any, d
     if (!is_worth_measuring(v->batch, a, b, any))
         return DOPPEL_OK;
     v->verified++;
-    *jaccard = doppel_jaccard(a_hash, dp_set_size(v->batch, a), b_hash, dp_set_size(v->batch, b));
+    size_t a_size = dp_set_size(v->batch, a), b_size = dp_set_size(v->batch, b);
+    evidence->similarity = doppel_jaccard(a_hash, a_size, b_hash, b_size);
+    if (v->batch->settings.options.only_contained > 0)
+        evidence->containment = doppel_containment(b_hash, b_size, a_hash, a_size);
     return DOPPEL_OK;
 }
 
@@ -136,10 +139,10 @@ doppel_status dp_verify(dp_verifier *verifier, uint32_t a, uint32_t b, bool any,
         (dp_candidate){.evidence = dp_evidence_none(), .content = is_looked_for(batch, a) && is_looked_for(batch, b)};
     evidence->same_digest = a == b;
     if (a == b)
-        evidence->similarity = 1;
+        evidence->similarity = evidence->containment = 1;
     else if (candidate->content && !batch->settings.has_sets)
         evidence->distance = dp_documents_distance(&batch->documents, a, b);
     else if (is_worth_measuring(batch, a, b, any))
-        return measure(verifier, a, b, any, &evidence->similarity);
+        return measure(verifier, a, b, any, evidence);
     return DOPPEL_OK;
 }

@@ -1,5 +1,5 @@
 /* write.c - documents out: doppel_batch_write gives each with what was decided, doppel_batch_write_kept writes those
- * that stay.
+ * that stay, doppel_batch_write_files to an output for each input.
  *
  * For the former the inputs are read once more: threads write records, a line each; take_records gives them out in
  * order, by number. For the latter, records whose positions are known are not read but copied, as many at a time as
@@ -7,26 +7,45 @@
 #include "batch/batch.h"
 #include "input/input.h"
 
+#include <errno.h>
+#include <ftw.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A document that is written. */
+typedef struct written_document {
+    uint64_t position, file; /* file: its number in the order of reading */
+    doppel_slice record;     /* or row, if that is wanted */
+    doppel_slice header;     /* of rows, with the first document of each file at least */
+} written_document;
+
 typedef struct batch_writing {
     doppel_batch *batch;
+    bool rows; /* are given as they stand, where there are some */
     uint64_t position;
     bool too_many; /* more documents came than before */
     bool limit;    /* as many were given as were read, and no more are wanted */
-    doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user);
+    doppel_status (*take)(const written_document *document, void *user);
     void *user;
 } batch_writing;
+
+/* What comes before a record on its way; its header comes before it. */
+typedef struct written_head {
+    uint64_t file, header_length, length;
+} written_head;
 
 /* What a thread makes records with. */
 typedef struct record_maker {
     doppel_page_reader *pages;
     doppel_content content;
     dp_buffer record;
+    bool rows;
+    uint64_t file; /* whose header was given last, + 1 */
 } record_maker;
 
 static void end(void *user, void *state) {
@@ -43,6 +62,7 @@ static doppel_status begin(void *user, void **state) {
     if (!m)
         return DOPPEL_ERROR_MEMORY;
     m->content = w->batch->settings.options.content;
+    m->rows = w->rows;
     doppel_status status = doppel_page_reader_create(&m->pages);
     if (status == DOPPEL_OK)
         *state = m;
@@ -70,40 +90,53 @@ bool dp_record_make(const doppel_document *d, doppel_slice title, doppel_slice t
     return !json.failed;
 }
 
-static doppel_status make_record(record_maker *m, const doppel_document *d, doppel_output *output) {
+/* A record of a document that does not come as one. */
+static doppel_status make_record(record_maker *m, const doppel_document *d, doppel_slice *record) {
     doppel_page page;
     DP_TRY(doppel_document_text(m->pages, d, m->content, &page));
     m->record.size = 0;
-    if (!dp_record_make(d, page.title, page.text, &m->record) || !dp_buffer_add(&m->record, "\n", 1))
+    if (!dp_record_make(d, page.title, page.text, &m->record))
         return DOPPEL_ERROR_MEMORY;
-    return doppel_output_write(output, (doppel_slice){m->record.data, m->record.size});
+    *record = (doppel_slice){m->record.data, m->record.size};
+    return DOPPEL_OK;
 }
 
 /* doppel_work.document */
 static doppel_status write_record(void *state, const doppel_document *d, doppel_output *output) {
-    if (!d->record.data)
-        return make_record(state, d, output);
-    /* Where lines end in CR LF, they do so in the output. */
-    size_t length = d->record.length + (d->record.data[d->record.length] == '\r');
-    DP_TRY(doppel_output_write(output, (doppel_slice){d->record.data, length}));
-    return doppel_output_write(output, doppel_slice_of("\n"));
+    record_maker *m = state;
+    doppel_slice record = d->row, header = {"", 0};
+    if (m->rows && d->row.data && m->file != d->file_number + 1) {
+        header = d->header.data ? d->header : header;
+        m->file = d->file_number + 1;
+    }
+    if (d->record.data) /* where lines end in CR LF, they do so in the output */
+        record = (doppel_slice){d->record.data, d->record.length + (d->record.data[d->record.length] == '\r')};
+    else if (!m->rows || !d->row.data)
+        DP_TRY(make_record(m, d, &record));
+    const written_head head = {d->file_number, header.length, record.length};
+    DP_TRY(doppel_output_write(output, dp_bytes(&head, sizeof head)));
+    DP_TRY(doppel_output_write(output, header));
+    return doppel_output_write(output, record);
 }
 
 /* doppel_work.emit */
 static doppel_status take_records(void *user, doppel_slice records) {
     batch_writing *w = user;
-    const char *bytes = records.data, *end_of_all = bytes + records.length;
-    while (bytes < end_of_all) {
-        const char *line_end = memchr(bytes, '\n', (size_t)(end_of_all - bytes));
-        doppel_near near;
+    written_head head;
+    for (const char *at = records.data, *end_of_all = at + records.length; at < end_of_all;) {
+        memcpy(&head, at, sizeof head);
+        at += sizeof head;
         if (w->position >= w->batch->documents.count) {
             w->limit = w->batch->readings.limit_reached;
             w->too_many = !w->limit;
             return DOPPEL_ERROR_INTERRUPTED;
         }
-        doppel_batch_get(w->batch, w->position++, &near);
-        DP_TRY(w->document((doppel_slice){bytes, (size_t)(line_end - bytes)}, &near, w->user));
-        bytes = line_end + 1;
+        const written_document document = {.position = w->position++,
+                                           .file = head.file,
+                                           .header = {at, (size_t)head.header_length},
+                                           .record = {at + head.header_length, (size_t)head.length}};
+        DP_TRY(w->take(&document, w->user));
+        at += head.header_length + head.length;
     }
     return DOPPEL_OK;
 }
@@ -128,23 +161,38 @@ static doppel_status write_reading(batch_writing *w, const dp_reading *reading, 
     return status;
 }
 
-doppel_status doppel_batch_write(doppel_batch *batch,
-                                 doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user),
-                                 void *user, doppel_error *error) {
-    batch_writing w = {.batch = batch, .document = document, .user = user, .position = batch->documents.known};
+/* Reads the inputs once more, those not known, and gives every document in order; as rows, those that have one as it
+ * stands in its file. */
+static doppel_status write_again(doppel_batch *batch, bool rows,
+                                 doppel_status (*take)(const written_document *document, void *user), void *user,
+                                 doppel_error *error) {
+    batch_writing w = {.batch = batch, .rows = rows, .take = take, .user = user, .position = batch->documents.known};
     for (size_t i = 0; i < batch->readings.count; i++)
         if (!batch->readings.reading[i].known)
             DP_TRY(write_reading(&w, &batch->readings.reading[i], error));
     return DOPPEL_OK;
 }
 
-/* ---- those that stay ---- */
+typedef struct record_giving {
+    const doppel_batch *batch;
+    doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user);
+    void *user;
+} record_giving;
 
-static bool stays(const doppel_batch *batch, uint32_t document) {
-    const dp_decisions *decisions = &batch->decisions;
-    return !decisions->made ||
-           (decisions->original[document] == document && !dp_matches_get(&batch->matches, document));
+static doppel_status give_record(const written_document *document, void *user) {
+    const record_giving *g = user;
+    doppel_near near;
+    doppel_batch_get(g->batch, document->position, &near);
+    return g->document(document->record, &near, g->user);
 }
+
+doppel_status doppel_batch_write(doppel_batch *batch,
+                                 doppel_status (*document)(doppel_slice record, const doppel_near *near, void *user),
+                                 void *user, doppel_error *error) {
+    return write_again(batch, false, give_record, &(record_giving){batch, document, user}, error);
+}
+
+/* ---- those that stay ---- */
 
 typedef struct kept_writing {
     const doppel_batch *batch;
@@ -152,18 +200,17 @@ typedef struct kept_writing {
     doppel_error error;
 } kept_writing;
 
-/* doppel_batch_write */
-static doppel_status write_if_kept(doppel_slice record, const doppel_near *near, void *user) {
+static doppel_status write_if_kept(const written_document *document, void *user) {
     kept_writing *w = user;
-    if (near->a != near->b)
+    if (!doppel_batch_stays(w->batch, document->position))
         return DOPPEL_OK;
-    DP_TRY(doppel_writer_write(w->writer, record, &w->error));
+    DP_TRY(doppel_writer_write(w->writer, document->record, &w->error));
     return doppel_writer_write(w->writer, doppel_slice_of("\n"), &w->error);
 }
 
 static doppel_status write_by_reading(doppel_batch *batch, doppel_writer *writer, doppel_error *error) {
     kept_writing w = {.batch = batch, .writer = writer};
-    doppel_status status = doppel_batch_write(batch, write_if_kept, &w, error);
+    doppel_status status = write_again(batch, false, write_if_kept, &w, error);
     if (status != DOPPEL_OK && w.error.code != DOPPEL_OK && error)
         *error = w.error;
     return status;
@@ -271,7 +318,7 @@ static bool cut_pieces(record_copying *c) {
     if (!add_piece(c, 0, d->known))
         return false;
     for (size_t i = d->known; i < d->count; i++) {
-        if (!stays(c->batch, (uint32_t)i))
+        if (!doppel_batch_stays(c->batch, i))
             continue;
         if (at - cut >= PIECE) {
             cut = at;
@@ -293,7 +340,7 @@ static uint64_t find_stretch(const record_copying *c, uint32_t *next, uint32_t e
     const dp_record_file *file = dp_record_files_find(&c->batch->readings.files, from);
     uint64_t file_end = file->base + file->state.bytes;
     for (++*next; *next < end && dp_doc_position(&doc[*next]) == to + 1 && to + 1 < file_end; ++*next) {
-        if (!stays(c->batch, *next))
+        if (!doppel_batch_stays(c->batch, *next))
             break;
         to = dp_doc_position(&doc[*next]) + doc[*next].record_length;
     }
@@ -305,7 +352,7 @@ static doppel_status copy_piece_to(record_copying *c, size_t piece, char *to, do
     doppel_batch *batch = c->batch;
     uint32_t end = c->piece[piece + 1].first;
     for (uint32_t d = c->piece[piece].first; d < end;) {
-        if (!stays(batch, d)) {
+        if (!doppel_batch_stays(batch, d)) {
             d++;
             continue;
         }
@@ -441,7 +488,351 @@ static doppel_status write_by_copying(doppel_batch *batch, doppel_writer *writer
     return status;
 }
 
+/* ---- rows, and an output for each input ----
+ *
+ * What each input is, is looked up before anything is read, so that what cannot be written is refused at once. Outputs
+ * of their own are written below a folder in the folder that was asked for, .doppel-PROCESS, and take their places
+ * together in the end. */
+
+/* ---- planning ---- */
+
+typedef struct planning {
+    doppel_batch *batch;
+    dp_hashmap names;  /* of outputs: numbers of files, + 1, by hash */
+    dp_hashmap inputs; /* by device and number */
+    doppel_error *error;
+} planning;
+
+static bool ends_in(const char *name, size_t length, const char *ending) {
+    size_t size = strlen(ending);
+    return length > size && !strncasecmp(name + length - size, ending, size);
+}
+
+/* The name of an output: what is written as it stands keeps its name, but for a compression that is not written. */
+static char *output_name(const dp_input_kind *input) {
+    char *made;
+    const char *name = input->name;
+    size_t length = strlen(name);
+    bool as_it_stands = !input->format || input->rows || input->records;
+    size_t ending = ends_in(name, length, ".bz2") ? 4 : ends_in(name, length, ".xz") ? 3 : 0;
+    int printed = !as_it_stands ? asprintf(&made, "%s.jsonl", name)
+                  : ending      ? asprintf(&made, "%.*s.zst", (int)(length - ending), name)
+                                : asprintf(&made, "%s", name);
+    return printed < 0 ? NULL : made;
+}
+
+static uint64_t file_key(const struct stat *file) {
+    const uint64_t both[2] = {file->st_dev, file->st_ino};
+    return dp_murmur3(both, sizeof both, 0);
+}
+
+/* dp_input_list: adds a file. */
+static doppel_status add_output(dp_input_kind *input, void *user) {
+    planning *p = user;
+    dp_output_files *files = &p->batch->files;
+    struct stat there;
+    if (!strcmp(input->path, "-") && files->folder)
+        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for an output of its own: give files");
+    if (!dp_reserve(&files->file, &files->room, files->count + 1, sizeof *files->file))
+        return dp_no_memory(p->error);
+    if (!stat(input->path, &there)) {
+        uint64_t *number = dp_hashmap_add(&p->inputs, file_key(&there));
+        if (!number)
+            return dp_no_memory(p->error);
+        *number = 1;
+    }
+    dp_output_file *file = &files->file[files->count++];
+    *file = (dp_output_file){.input = strdup(input->path), .name = output_name(input), .header = input->header};
+    input->header = (dp_buffer){0};
+    if (!file->input || !file->name)
+        return dp_no_memory(p->error);
+    if (!files->folder && input->format && !input->rows)
+        return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, input->path, 0,
+                          "is %s, whose documents are no rows: write JSONL, to a name that ends in .jsonl",
+                          input->format);
+    return DOPPEL_OK;
+}
+
+/* Whether two headers are the same, whatever their line ends. */
+static bool same_header(doppel_slice a, doppel_slice b) {
+    a.length -= a.length && a.data[a.length - 1] == '\r';
+    b.length -= b.length && b.data[b.length - 1] == '\r';
+    return a.length == b.length && (!a.length || !memcmp(a.data, b.data, a.length));
+}
+
+static doppel_slice header_of(const dp_output_file *file) {
+    return (doppel_slice){file->header.data, file->header.size};
+}
+
+static doppel_status other_columns(const char *path, const char *first, doppel_status code, doppel_error *error) {
+    return dp_fail_at(error, code, path, 0,
+                      "has other columns than %s: write JSONL, or a file for each input (output-dir)", first);
+}
+
+/* All files that have a header have the same. */
+static doppel_status check_headers(const dp_output_files *files, doppel_error *error) {
+    const dp_output_file *first = NULL;
+    for (size_t i = 0; i < files->count; i++) {
+        const dp_output_file *file = &files->file[i];
+        if (!file->header.size)
+            continue;
+        first = first ? first : file;
+        if (!same_header(header_of(first), header_of(file)))
+            return other_columns(file->input, first->input, DOPPEL_ERROR_USAGE, error);
+    }
+    return DOPPEL_OK;
+}
+
+typedef struct looked_name {
+    const dp_output_files *files;
+    const char *name;
+} looked_name;
+
+static bool is_name(const void *user, uint64_t number) {
+    const looked_name *looked = user;
+    return !strcmp(looked->files->file[number - 1].name, looked->name);
+}
+
+/* No two files have one output, and none is an input. */
+static doppel_status check_names(planning *p) {
+    const dp_output_files *files = &p->batch->files;
+    for (size_t i = 0; i < files->count; i++) {
+        const dp_output_file *file = &files->file[i];
+        const looked_name looked = {files, file->name};
+        uint64_t *number =
+            dp_hashmap_add_if(&p->names, dp_murmur3(file->name, strlen(file->name), 0), is_name, &looked);
+        struct stat there;
+        char path[4096];
+        if (!number)
+            return dp_no_memory(p->error);
+        if (*number)
+            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                              "would be written to the name that %s has, %s: give the folder that they are in, or run "
+                              "them apart",
+                              files->file[*number - 1].input, file->name);
+        *number = i + 1;
+        if (snprintf(path, sizeof path, "%s/%s", files->folder, file->name) >= (int)sizeof path)
+            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0, "the name of its output is too long");
+        if (!stat(path, &there) && dp_hashmap_find(&p->inputs, file_key(&there)))
+            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, path, 0, "is an input: choose another folder");
+    }
+    return DOPPEL_OK;
+}
+
+/* Whether a folder can be written to or, as long as it is not there, made: known before all the work. */
+static doppel_status check_folder(const char *folder, doppel_error *error) {
+    char path[4096];
+    struct stat there;
+    if (snprintf(path, sizeof path, "%s", folder) >= (int)sizeof path)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "the name is too long");
+    for (char *slash; strcmp(path, ".") != 0 && stat(path, &there) && errno == ENOENT;) {
+        slash = strrchr(path, '/');
+        if (!slash)
+            strcpy(path, ".");
+        else
+            slash[slash == path] = 0;
+    }
+    int reason = stat(path, &there) || access(path, W_OK | X_OK) ? errno : S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
+    if (reason)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "cannot be written: %s", strerror(reason));
+    return DOPPEL_OK;
+}
+
+static doppel_status plan(doppel_batch *batch, const char *const *paths, size_t path_count, const char *folder,
+                          doppel_error *error) {
+    dp_output_files *files = &batch->files;
+    doppel_error own = {0};
+    planning p = {.batch = batch, .error = &own};
+    const dp_input_paths list = {paths, path_count};
+    dp_output_files_free(files);
+    if (folder && !(files->folder = strdup(folder)))
+        return dp_no_memory(error);
+    files->rows = !folder;
+    doppel_status status = dp_input_list(&list, &batch->settings.input, add_output, &p, &own);
+    DP_THEN(status, folder ? check_names(&p) : check_headers(files, &own));
+    if (folder)
+        DP_THEN(status, check_folder(folder, &own));
+    dp_hashmap_free(&p.names);
+    dp_hashmap_free(&p.inputs);
+    if (status != DOPPEL_OK && error)
+        *error = own;
+    return status;
+}
+
+doppel_status doppel_batch_plan_rows(doppel_batch *batch, const char *const *paths, size_t path_count,
+                                     doppel_error *error) {
+    return plan(batch, paths, path_count, NULL, error);
+}
+
+doppel_status doppel_batch_plan_files(doppel_batch *batch, const char *const *paths, size_t path_count,
+                                      const char *folder, doppel_error *error) {
+    return plan(batch, paths, path_count, folder, error);
+}
+
+/* ---- rows, to one file ---- */
+
+typedef struct row_writing {
+    doppel_batch *batch;
+    doppel_writer *writer;
+    dp_buffer header;
+    bool begun; /* the header is written */
+    uint64_t file;
+    doppel_error *error;
+} row_writing;
+
+static doppel_status write_line(doppel_writer *writer, doppel_slice line, doppel_error *error) {
+    DP_TRY(doppel_writer_write(writer, line, error));
+    return doppel_writer_write(writer, doppel_slice_of("\n"), error);
+}
+
+static const char *file_name(const doppel_batch *batch, uint64_t file) {
+    return file < batch->files.count ? batch->files.file[file].input : "-";
+}
+
+/* Writes the header, of the first file that has one; others must have the same. */
+static doppel_status take_header(row_writing *w, doppel_slice header, uint64_t file) {
+    if (w->begun)
+        return same_header((doppel_slice){w->header.data, w->header.size}, header)
+                   ? DOPPEL_OK
+                   : other_columns(file_name(w->batch, file), file_name(w->batch, w->file), DOPPEL_ERROR_INPUT,
+                                   w->error);
+    w->begun = true;
+    w->file = file;
+    if (!dp_buffer_add(&w->header, header.data, header.length))
+        return dp_no_memory(w->error);
+    return write_line(w->writer, header, w->error);
+}
+
+static doppel_status write_row(const written_document *document, void *user) {
+    row_writing *w = user;
+    if (document->header.length)
+        DP_TRY(take_header(w, document->header, document->file));
+    return doppel_batch_stays(w->batch, document->position) ? write_line(w->writer, document->record, w->error)
+                                                            : DOPPEL_OK;
+}
+
+static doppel_status write_rows(doppel_batch *batch, doppel_writer *writer, doppel_error *error) {
+    doppel_error own = {0};
+    row_writing w = {.batch = batch, .writer = writer, .error = &own};
+    const dp_output_files *files = &batch->files;
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < files->count && !w.begun && status == DOPPEL_OK; i++)
+        if (files->file[i].header.size)
+            status = take_header(&w, header_of(&files->file[i]), i);
+    DP_THEN(status, write_again(batch, true, write_row, &w, error));
+    dp_buffer_free(&w.header);
+    if (status != DOPPEL_OK && own.code != DOPPEL_OK && error)
+        *error = own;
+    return status;
+}
+
+/* ---- a file for each input ---- */
+
+typedef struct file_writing {
+    doppel_batch *batch;
+    char staging[4096];
+    size_t next;           /* the file that is begun next; the one before it is open */
+    doppel_writer *writer; /* of it; NULL: none is */
+    doppel_error error;
+} file_writing;
+
+static doppel_status fail_folder(const char *path, doppel_error *error) {
+    return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be made: %s", strerror(errno));
+}
+
+/* Makes the folders that a path goes through. */
+static doppel_status make_folders(char *path, doppel_error *error) {
+    for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        bool made = !mkdir(path, 0777) || errno == EEXIST;
+        if (!made)
+            return fail_folder(path, error);
+        *slash = '/';
+    }
+    return DOPPEL_OK;
+}
+
+/* The path of an output below a folder, whose folders are made. */
+static doppel_status place_of(const char *folder, const char *name, char path[4096], doppel_error *error) {
+    if (snprintf(path, 4096, "%s/%s", folder, name) >= 4096)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, name, 0, "the name of its output is too long");
+    return make_folders(path, error);
+}
+
+static doppel_status end_output(file_writing *w, bool ok) {
+    doppel_writer *writer = w->writer;
+    w->writer = NULL;
+    return doppel_writer_finish(writer, ok, ok ? &w->error : NULL);
+}
+
+/* Ends the files before this one, each with its header at least, and opens it. */
+static doppel_status begin_files(file_writing *w, uint64_t file) {
+    const dp_output_files *files = &w->batch->files;
+    char path[4096];
+    for (; w->next <= file; w->next++) {
+        if (w->next >= files->count)
+            return dp_inputs_changed(&w->error);
+        const dp_output_file *f = &files->file[w->next];
+        DP_TRY(end_output(w, true));
+        DP_TRY(place_of(w->staging, f->name, path, &w->error));
+        DP_TRY(doppel_writer_open(&w->writer, path, (int)w->batch->settings.threads, &w->error));
+        if (f->header.size)
+            DP_TRY(write_line(w->writer, header_of(f), &w->error));
+    }
+    return DOPPEL_OK;
+}
+
+static doppel_status write_to_file(const written_document *document, void *user) {
+    file_writing *w = user;
+    if (document->file >= w->next)
+        DP_TRY(begin_files(w, document->file));
+    return doppel_batch_stays(w->batch, document->position) ? write_line(w->writer, document->record, &w->error)
+                                                            : DOPPEL_OK;
+}
+
+/* Puts all outputs into their places. */
+static doppel_status move_files(file_writing *w) {
+    const dp_output_files *files = &w->batch->files;
+    char from[4096], to[4096];
+    for (size_t i = 0; i < files->count; i++) {
+        DP_TRY(place_of(files->folder, files->file[i].name, to, &w->error));
+        DP_TRY(place_of(w->staging, files->file[i].name, from, &w->error));
+        if (rename(from, to))
+            return dp_fail_at(&w->error, DOPPEL_ERROR_IO, to, 0, "cannot be written: %s", strerror(errno));
+    }
+    return DOPPEL_OK;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
+    (void)status, (void)type, (void)place;
+    return remove(path) && errno != ENOENT;
+}
+
+doppel_status doppel_batch_write_files(doppel_batch *batch, doppel_error *error) {
+    const dp_output_files *files = &batch->files;
+    enum { OPEN_FOLDERS = 16 };
+    file_writing w = {.batch = batch};
+    if (!files->folder)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "outputs have to be planned before documents are read");
+    char name[64];
+    snprintf(name, sizeof name, ".doppel-%ld/", (long)getpid());
+    doppel_status status = place_of(files->folder, name, w.staging, &w.error);
+    DP_THEN(status, write_again(batch, true, write_to_file, &w, error));
+    if (status == DOPPEL_OK && files->count)
+        status = begin_files(&w, files->count - 1);
+    doppel_status ended = end_output(&w, status == DOPPEL_OK);
+    DP_THEN(status, ended);
+    DP_THEN(status, move_files(&w));
+    if (w.staging[0])
+        nftw(w.staging, remove_one, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
+    if (status != DOPPEL_OK && w.error.code != DOPPEL_OK && error)
+        *error = w.error;
+    return status;
+}
+
 doppel_status doppel_batch_write_kept(doppel_batch *batch, doppel_writer *writer, doppel_error *error) {
+    if (batch->files.rows)
+        return write_rows(batch, writer, error);
     return have_positions(batch) ? write_by_copying(batch, writer, error) : write_by_reading(batch, writer, error);
 }
 

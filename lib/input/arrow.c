@@ -314,11 +314,11 @@ static void release_table(dp_table *table) {
 
 /* The names of the columns that are wanted; their number. */
 static size_t wanted_columns(const doppel_input_options *options, const char *names[DP_FIELDS + DP_EXTRA]) {
-    dp_json_field fields[DP_FIELDS + DP_EXTRA];
+    dp_reader reader = {.options = options};
     size_t count = DP_FIELDS + options->extra_count;
-    dp_fields_init(options, fields);
+    dp_fields_init(&reader);
     for (size_t i = 0; i < count; i++)
-        names[i] = fields[i].key;
+        names[i] = reader.fields[i].key;
     return count;
 }
 

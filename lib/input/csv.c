@@ -150,7 +150,7 @@ static bool next_cell(csv_row *row, doppel_slice *cell) {
 typedef struct columns {
     char delimiter;
     size_t count;
-    size_t of[DP_FIELDS + DP_EXTRA];
+    size_t of[DP_FIELDS + DP_EXTRA + DP_NAMES];
 } columns;
 
 /* Takes off the line end, and the byte-order mark at the start of a file. */
@@ -182,11 +182,19 @@ static uint64_t count_lines(const char *p, const char *end) {
 
 static void take_column(const dp_reader *reader, doppel_slice name, columns *found) {
     found->count++;
-    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
+    for (size_t i = 0; i < reader->field_count; i++) {
         const dp_json_field *field = &reader->fields[i];
         if (field->key_length == name.length && !memcmp(field->key, name.data, name.length))
             found->of[i] = found->count;
     }
+}
+
+/* Whether a field has a column, or its parts have some. */
+static bool has_column(const dp_reader *reader, const columns *found, size_t field) {
+    bool has = found->of[field];
+    for (size_t i = 0; i < reader->part_count && !has; i++)
+        has = reader->parts[i].field == field && found->of[reader->parts[i].name];
+    return has;
 }
 
 /* Says what is wrong with a header, once for its file. */
@@ -242,23 +250,48 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
         take_column(reader, dp_slice_trim(name), found);
     reader->seen |= DP_SEEN_RECORD;
     for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
-        reader->seen |= found->of[i] ? (uint64_t)1 << i : 0;
-    if (!found->of[DP_FIELD_TEXT] && !found->of[DP_FIELD_HTML])
+        reader->seen |= has_column(reader, found, i) ? (uint64_t)1 << i : 0;
+    if (!has_column(reader, found, DP_FIELD_TEXT) && !has_column(reader, found, DP_FIELD_HTML))
         return no_text_column(reader, unit, &at, found->delimiter);
     return true;
 }
 
 /* The cells that the columns ask for; gives how many cells the row has. */
-static size_t read_cells(csv_row *row, const columns *found, doppel_slice cells[DP_FIELDS + DP_EXTRA]) {
+static size_t read_cells(csv_row *row, const columns *found, size_t fields, doppel_slice *cells) {
     doppel_slice cell;
     size_t count = 0;
     while (next_cell(row, &cell)) {
         count++;
-        for (size_t i = 0; i < DP_FIELDS + DP_EXTRA; i++)
+        for (size_t i = 0; i < fields; i++)
             if (found->of[i] == count)
                 cells[i] = cell;
     }
     return count;
+}
+
+/* Gives fields that have no cell those of their parts, joined; false when there is no memory. */
+static bool join_cells(dp_reader *reader, doppel_slice *cells) {
+    dp_buffer *joined = &reader->joined;
+    size_t room = 0;
+    for (size_t i = 0; i < reader->part_count; i++)
+        room += cells[reader->parts[i].name].length + 1;
+    joined->size = 0;
+    if (!dp_reserve(&joined->data, &joined->capacity, room, 1)) /* it must not move once it is used */
+        return false;
+    for (size_t i = 0, end; i < reader->part_count; i = end) {
+        doppel_slice own = cells[reader->parts[i].field], value = own;
+        size_t start = joined->size;
+        for (end = i; end < reader->part_count && reader->parts[end].field == reader->parts[i].field; end++) {
+            doppel_slice cell = cells[reader->parts[end].name];
+            if (cell.length && joined->size > start)
+                dp_buffer_add(joined, "\n", 1);
+            dp_buffer_add(joined, cell.data, cell.length);
+            value.data = cell.data ? joined->data + start : value.data;
+        }
+        value.length = joined->size - start;
+        cells[reader->parts[i].field] = own.data ? own : value;
+    }
+    return true;
 }
 
 /* Repairs the UTF-8 of a row; false when there is no memory. */
@@ -274,9 +307,18 @@ static bool repair(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
     return true;
 }
 
-/* Sets the fields of a document; an empty id, url or title is none. */
-static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const doppel_slice *cells) {
+/* A row without the \n at its end. */
+static doppel_slice without_end(const char *bytes, size_t length) {
+    return (doppel_slice){bytes, length - (length && bytes[length - 1] == '\n')};
+}
+
+/* Sets the fields of a document; an empty id, url or title is none. `row` is as it stands in the file, `at` repaired.
+ */
+static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *row, const dp_raw_record *at,
+                       const doppel_slice *cells) {
     doppel_document document = dp_reader_document(reader, at);
+    document.row = without_end(row->bytes, row->length);
+    document.header = without_end(unit->header.data, unit->header.size);
     const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
     const doppel_slice *text = &cells[DP_FIELD_TEXT], *html = &cells[DP_FIELD_HTML];
     document.id = *id;
@@ -301,7 +343,7 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
 }
 
 static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row, const columns *found) {
-    doppel_slice cells[DP_FIELDS + DP_EXTRA] = {{0}};
+    doppel_slice cells[DP_FIELDS + DP_EXTRA + DP_NAMES];
     dp_raw_record at = trim(*row);
     csv_row cursor;
     reader->invalid_utf8 = false;
@@ -313,9 +355,12 @@ static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row,
         return false;
     if (!begin_row(reader, &at, found->delimiter, &cursor))
         return dp_unit_no_memory(unit);
-    size_t count = read_cells(&cursor, found, cells);
+    memset(cells, 0, reader->field_count * sizeof *cells);
+    size_t count = read_cells(&cursor, found, reader->field_count, cells);
+    if (!join_cells(reader, cells))
+        return dp_unit_no_memory(unit);
     if (count == found->count)
-        return set_fields(reader, unit, &at, cells);
+        return set_fields(reader, unit, row, &at, cells);
     return dp_reader_bad_record(reader, unit, &at, "has %zu column%s, where the header has %zu", count,
                                 count == 1 ? "" : "s", found->count);
 }

@@ -1,5 +1,5 @@
-/* format.c - the list of formats, telling one by name and content, and the two formats of files that are one document
- * each: HTML, and plain text, which is what no other format claims. */
+/* format.c - the list of formats, telling one by name and content, and three small formats: HTML and plain text, where
+ * a file is one document (plain is what no other format claims), and lines, where each line is one. */
 #include "input/reader.h"
 
 #include <strings.h>
@@ -68,14 +68,37 @@ static const dp_format plain = {.name = "text", .read = plain_read};
 /* ---- which format ---- */
 
 /* In the order in which they are asked. Plain files are what no other format claims. */
-static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_warc, &dp_format_arc, &dp_format_csv,
-                                           &dp_format_tsv,   &dp_format_mbox, &html};
+static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_json, &dp_format_warc, &dp_format_arc,
+                                           &dp_format_csv,   &dp_format_tsv,  &dp_format_mbox, &html};
+
+/* As options name them. */
+static const struct {
+    const char *name;
+    const dp_format *format;
+} names[] = {{"jsonl", &dp_format_jsonl}, {"json", &dp_format_json}, {"csv", &dp_format_csv}, {"tsv", &dp_format_tsv},
+             {"warc", &dp_format_warc},   {"mbox", &dp_format_mbox}, {"html", &html},         {"text", &plain},
+             {"lines", &dp_format_lines}};
+
+doppel_status dp_format_find(const doppel_input_options *options, const dp_format **format, doppel_error *error) {
+    *format = NULL;
+    for (size_t i = 0; options->format && i < sizeof names / sizeof *names; i++)
+        if (!strcmp(options->format, names[i].name))
+            *format = names[i].format;
+    if (options->format && !*format)
+        return dp_fail(error, DOPPEL_ERROR_USAGE,
+                       "unknown format \"%.40s\": jsonl, json, csv, tsv, warc, mbox, html, text and lines are possible",
+                       options->format);
+    return DOPPEL_OK;
+}
 
 /* What is read of a file at a time, and at most, to tell its format. */
 #define HEAD ((size_t)8 << 10)
 
 /* So much is there before the first look, if the file has it: a byte-order mark and a byte. */
 #define FIRST_LOOK 4
+
+/* And so much to tell ARC, "filedesc://". */
+#define ARC_LOOK 11
 
 /* Whether the path ends so, without regard to case; if so, *length loses the ending. */
 static bool ends_in(const char *path, size_t *length, const char *ending) {
@@ -86,10 +109,18 @@ static bool ends_in(const char *path, size_t *length, const char *ending) {
     return true;
 }
 
-static const dp_format *by_name(const char *path) {
+/* The length of a path without the ending of a compressed file. */
+static size_t plain_length(const char *path) {
+    static const char *const endings[] = {".gz", ".zst", ".bz2", ".xz"};
     size_t length = strlen(path);
-    if (!ends_in(path, &length, ".gz"))
-        ends_in(path, &length, ".zst");
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ends_in(path, &length, endings[i]))
+            break;
+    return length;
+}
+
+static const dp_format *by_name(const char *path) {
+    size_t length = plain_length(path);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         for (const char *const *ending = formats[i]->endings; ending && *ending; ending++)
             if (ends_in(path, &length, *ending))
@@ -111,16 +142,36 @@ static const dp_format *by_content(const char *head, size_t length) {
     return NULL;
 }
 
+/* The first byte that is no white space; 0: there is none. */
+static char first_byte(const dp_buffer *head) {
+    const char *bytes = head->data;
+    size_t length = head->size;
+    dp_skip_mark(&bytes, &length);
+    while (length && is_space(*bytes)) {
+        bytes++;
+        length--;
+    }
+    return (char)(length ? *bytes : 0);
+}
+
 /* The format of a file, by its name or else by how it begins; NULL: it takes more bytes to say. `ended`: there is
- * no more of it; then it is plain at least. */
+ * no more of it; then it is plain at least. Under the name of .json there are records in lines, and arrays of them. */
 static const dp_format *tell(const char *path, const dp_buffer *head, bool ended) {
     const dp_format *format = by_name(path);
+    size_t length = plain_length(path);
     if (!format)
         format = by_content(head->data, head->size);
+    else if (ends_in(path, &length, ".json"))
+        format = first_byte(head) == '[' ? &dp_format_json : first_byte(head) || ended ? format : NULL;
     return format || !ended ? format : &plain;
 }
 
-const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *head) {
+/* The same where a format was asked for. ARC is what WARC was before it. */
+static const dp_format *asked_or_arc(const dp_format *asked, const dp_buffer *head) {
+    return asked == &dp_format_warc && dp_format_arc.matches(head->data, head->size) ? &dp_format_arc : asked;
+}
+
+const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked, dp_buffer *head) {
     if (!dp_reserve(&head->data, &head->capacity, HEAD, 1))
         return NULL;
     const dp_format *format = NULL;
@@ -128,7 +179,9 @@ const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *
         size_t got = dp_stream_read(stream, head->data + head->size, HEAD - head->size);
         head->size += got;
         bool ended = !got || head->size == HEAD;
-        if (head->size >= FIRST_LOOK || ended)
+        if (asked)
+            format = asked != &dp_format_warc || head->size >= ARC_LOOK || ended ? asked_or_arc(asked, head) : NULL;
+        else if (head->size >= FIRST_LOOK || ended)
             format = tell(path, head, ended);
     }
     return format;

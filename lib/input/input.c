@@ -44,6 +44,8 @@ typedef struct record_cutter {
 
 /* ---- the memory of a unit ---- */
 
+#define USUAL_MAX_RECORD ((size_t)64 << 20)
+
 /* What a record may have beside its own bytes: line ends, at most. */
 #define SLACK 16
 
@@ -88,7 +90,6 @@ static void begin_cutter(record_cutter *cutter, const dp_format *format, dp_stre
     cutter->begun = cutter->ended = false;
 }
 
-/* Begins the stream of a file of which `cutter->rest` was already read. */
 static void free_cutter(record_cutter *cutter) {
     dp_buffer_free(&cutter->rest);
     dp_buffer_free(&cutter->header);
@@ -638,7 +639,7 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file, record
     dp_stream *stream = &unit->stream;
     if (!dp_stream_open(stream, file))
         dp_reader_bad_file(reader, unit, file, "%s", why_unopened(file, stream));
-    else if (!(unit->format = dp_format_read(stream, file, &cutter->rest)))
+    else if (!(unit->format = dp_format_read(stream, file, reader->format, &cutter->rest)))
         dp_unit_no_memory(unit);
     else if (unit->format->end)
         read_small_records(reader, unit, file, cutter);
@@ -956,6 +957,68 @@ bool dp_input_is_empty_folder(const char *path) {
     return empty;
 }
 
+/* The name of the file that was given last, below the folder it was found in. */
+static const char *name_below(const path_walk *walk) {
+    const char *path = walk->path.data, *slash = strrchr(path, '/');
+    if (!walk->depth)
+        return slash ? slash + 1 : path;
+    path += walk->folders[0].path_length;
+    return path + (*path == '/');
+}
+
+/* What is read of a file to have its header, if that is no longer. */
+#define HEADER ((size_t)64 << 10)
+
+/* Opens a file to see what it is; false: no memory. */
+static bool look_inside(const doppel_input_options *options, const dp_format *asked, dp_input_kind *kind) {
+    dp_stream stream;
+    record_cutter cutter = {.target = HEADER, .max_record = USUAL_MAX_RECORD};
+    dp_record_block block = {0};
+    bool whole = true;
+    dp_stream_init(&stream, options->stop);
+    if (dp_stream_open(&stream, kind->path)) {
+        const dp_format *format = dp_format_read(&stream, kind->path, asked, &cutter.rest);
+        begin_cutter(&cutter, format, &stream, kind->path);
+        whole = format && (!format->headed || next_block(&cutter, &block));
+        kind->format = format ? format->name : NULL;
+        kind->rows = format && (format->headed || format == &dp_format_lines);
+        kind->records = format == &dp_format_jsonl;
+        kind->header = cutter.header;
+        kind->header.size -= kind->header.size && kind->header.data[kind->header.size - 1] == '\n';
+        cutter.header = (dp_buffer){0};
+    }
+    free(block.data);
+    free_cutter(&cutter);
+    dp_stream_free(&stream);
+    return whole;
+}
+
+doppel_status dp_input_list(const dp_input_paths *paths, const doppel_input_options *options,
+                            doppel_status (*found)(dp_input_kind *file, void *user), void *user, doppel_error *error) {
+    path_walk walk;
+    walk_file file;
+    const dp_format *asked;
+    DP_TRY(dp_format_find(options, &asked, error));
+    doppel_status status = DOPPEL_OK;
+    init_walk(&walk, &(dp_input_job){.paths = paths->path, .path_count = paths->count});
+    while (status == DOPPEL_OK && next_file(&walk, &file)) {
+        dp_input_kind kind = {.path = file.path,
+                              .name = name_below(&walk),
+                              .format = asked ? asked->name : doppel_input_format(file.path)};
+        kind.rows = kind.format &&
+                    (!strcmp(kind.format, "CSV") || !strcmp(kind.format, "TSV") || !strcmp(kind.format, "lines"));
+        kind.records = kind.format && !strcmp(kind.format, "JSONL");
+        if (file.regular && !look_inside(options, asked, &kind))
+            walk.no_memory = true;
+        else
+            status = found(&kind, user);
+        dp_buffer_free(&kind.header);
+    }
+    bool no_memory = walk.no_memory;
+    free_walk(&walk);
+    return no_memory ? dp_no_memory(error) : status;
+}
+
 /* ---- the next unit of work ----
  *
  * What is done under the lock `reading`, so as little as can be: small files are only named, ranges only numbered; the
@@ -964,6 +1027,7 @@ bool dp_input_is_empty_folder(const char *path) {
 
 typedef struct unit_source {
     const doppel_input_options *options;
+    const dp_format *format; /* that was asked for; NULL: none */
     const dp_input_sizes *sizes;
     path_walk walk;
     walk_file file;   /* the next one */
@@ -1099,7 +1163,7 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         dp_stream_close(&source->stream);
         return true;
     }
-    unit->format = dp_format_read(&source->stream, path, &source->cutter.rest);
+    unit->format = dp_format_read(&source->stream, path, source->format, &source->cutter.rest);
     if (!unit->format)
         return dp_unit_no_memory(unit);
     if (!unit->format->end)
@@ -1178,7 +1242,6 @@ static uint64_t total_bytes(const dp_input_job *job) {
 static const dp_input_sizes usual_sizes = {
     .block = (size_t)512 << 10, .small_file = (size_t)1 << 20, .batch_files = 128, .pending = (size_t)4 << 20};
 
-#define USUAL_MAX_RECORD ((size_t)64 << 20)
 /* Sums with it do not overflow. */
 #define MOST_MAX_RECORD (SIZE_MAX / 4)
 
@@ -1188,6 +1251,7 @@ static const dp_input_sizes usual_sizes = {
 typedef struct input_run {
     dp_input_job job;
     doppel_input_options options;
+    const dp_format *format; /* that was asked for; NULL: none */
     size_t threads;
     pthread_mutex_t reading;
     unit_source source; /* by `reading`, as is the next */
@@ -1409,7 +1473,7 @@ static void read_documents(input_run *r, dp_reader *reader) {
 
 /* `options`, `work`, `sizes`, `flush` and `run` are set by the caller, the rest is zero. False: no memory. */
 static bool init_reader(dp_reader *reader) {
-    dp_fields_init(reader->options, reader->fields);
+    dp_fields_init(reader);
     reader->decoder.limit = reader->options->max_record;
     reader->json = dp_json_create();
     return reader->json != NULL;
@@ -1418,6 +1482,7 @@ static bool init_reader(dp_reader *reader) {
 static void free_reader(dp_reader *reader) {
     dp_json_free(reader->json);
     dp_buffer_free(&reader->text);
+    dp_buffer_free(&reader->joined);
     dp_buffer_free(&reader->repaired);
     dp_buffer_free(&reader->id);
     for (size_t i = 0; i < DP_SPARE; i++)
@@ -1435,6 +1500,7 @@ static void run_thread(void *user, size_t thread) {
                         .work = w,
                         .sizes = r->job.sizes,
                         .numbered = r->job.numbered,
+                        .format = r->format,
                         .flush = flush,
                         .run = r};
     doppel_status status = init_reader(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
@@ -1536,10 +1602,16 @@ doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts,
         *counts = r.counts;
     if (r.options.extra_count > DP_EXTRA)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
+    if (!dp_fields_init(&(dp_reader){.options = &r.options}))
+        return dp_fail(error, DOPPEL_ERROR_USAGE, DP_WHY_NAMES);
+    DP_TRY(dp_format_find(&r.options, &r.format, error));
+    if (r.format)
+        r.options.tables = NULL;
     pthread_mutex_init(&r.reading, NULL);
     r.threads = dp_thread_count(r.options.threads);
     r.unit_count = 2 * r.threads;
     init_source(&r.source, &r.job, (int)r.threads, r.unit_count);
+    r.source.format = r.format;
     if (r.options.progress)
         r.total = total_bytes(&r.job);
     doppel_status status = create_units(&r) == DOPPEL_OK ? run_all(&r, error) : dp_no_memory(error);

@@ -98,6 +98,25 @@ doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory
  * Errors: DOPPEL_ERROR_IO, when there is none, or no such file. */
 doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error);
 
+/* ---- what will be read: input.c ---- */
+
+/* A file that will be read. */
+typedef struct dp_input_kind {
+    const char *path;
+    const char *name; /* below the folder that was given; of a path that was given itself, that without its folders */
+    /* By its name and how it begins, as doppel_input_format names it, "JSON", "text" or "lines"; by its name alone if
+     * it cannot be opened, and for stdin; NULL: not known. */
+    const char *format;
+    bool rows;        /* documents have doppel_document.row */
+    bool records;     /* a record is a line */
+    dp_buffer header; /* the row that names the columns, without the \n at its end; `found` may take it */
+} dp_input_kind;
+
+/* Calls `found` for every file that some paths stand for, in the order in which they are read, and what it is. Errors:
+ * those of `found`, DOPPEL_ERROR_USAGE for an unknown options->format, DOPPEL_ERROR_MEMORY. */
+doppel_status dp_input_list(const dp_input_paths *paths, const doppel_input_options *options,
+                            doppel_status (*found)(dp_input_kind *file, void *user), void *user, doppel_error *error);
+
 /* Whether a path is a folder without a single file below it. */
 bool dp_input_is_empty_folder(const char *path);
 

@@ -1,5 +1,6 @@
-/* jsonl.c - JSON becomes documents: the format JSONL, a record a line, and doppel_document_parse for one record that is
- * in memory already. json.cpp finds the fields of a record; here their strings become text. */
+/* jsonl.c - JSON becomes documents: the formats JSONL, a record a line, and JSON, an array of records; and
+ * doppel_document_parse for one record that is in memory already. json.cpp and keys.c find the fields of a record; here
+ * their strings become text. The format of lines, each a text, is here as well, as files of lines are read alike. */
 #include "input/reader.h"
 
 #include "kernel/kernel.h"
@@ -190,9 +191,9 @@ static const char *looks_like(const dp_raw_record *at) {
     if (p == end)
         return NULL;
     if (*p == '[' && end[-1] == ']')
-        return "a JSON array, where JSONL has an object in each line; convert it with jq -c '.[]'";
+        return "a JSON array, where JSONL has an object in each line; a file that is one array: --format json";
     if (at->line == 1 && *p == '[')
-        return "looks like one JSON document over several lines, not JSONL; convert it with jq -c '.[]'";
+        return "looks like a JSON array over several lines, not JSONL: --format json reads it";
     if (at->line == 1 && *p == '{' && (end[-1] == '{' || end[-1] == '[' || end[-1] == ','))
         return "looks like one JSON document over several lines, not JSONL; convert it with jq -c .";
     return NULL;
@@ -209,8 +210,7 @@ static bool not_record(const dp_reader *reader, dp_unit *unit, const dp_raw_reco
 /* Reads the JSON of a line, repaired first if it has to be. */
 static bool read_json(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     static const char padding[DP_JSON_PADDING];
-    size_t fields = DP_FIELDS + reader->options->extra_count;
-    dp_json_result result = dp_json_read(reader->json, at->bytes, at->length, reader->fields, fields);
+    dp_json_result result = dp_fields_read(reader, at->bytes, at->length);
     if (result == DP_JSON_NOT_UTF8) {
         reader->repaired.size = 0;
         reader->invalid_utf8 = true;
@@ -218,7 +218,7 @@ static bool read_json(dp_reader *reader, dp_unit *unit, const dp_raw_record *at)
             !dp_buffer_add(&reader->repaired, padding, DP_JSON_PADDING))
             return dp_unit_no_memory(unit);
         size_t length = reader->repaired.size - DP_JSON_PADDING;
-        result = dp_json_read(reader->json, reader->repaired.data, length, reader->fields, fields);
+        result = dp_fields_read(reader, reader->repaired.data, length);
     }
     switch (result) {
     case DP_JSON_OK: return true;
@@ -252,21 +252,28 @@ static void note_seen(dp_reader *reader) {
             reader->seen |= (uint64_t)1 << i;
 }
 
+/* One that was written anew stands elsewhere than in the block, and so nowhere in the file. */
 static uint64_t position_of(const dp_record_block *block, const dp_raw_record *at) {
-    bool known = block->offset != DOPPEL_NO_POSITION;
+    bool known =
+        block->offset != DOPPEL_NO_POSITION && at->bytes >= block->data && at->bytes < block->data + block->size;
     return known ? block->offset + (uint64_t)(at->bytes - block->data) : DOPPEL_NO_POSITION;
+}
+
+/* Whether a value was joined of several, and so does not stand in the record. */
+static bool is_joined(const dp_reader *reader, const dp_json_field *field) {
+    const char *joined = reader->joined.data;
+    return joined && field->raw >= joined && field->raw < joined + reader->joined.size;
 }
 
 /* The value of the text's key as it stands in the record. */
 static doppel_slice text_value(const dp_reader *reader) {
     const dp_json_field *field = &reader->fields[DP_FIELD_TEXT];
     size_t quote = field->kind == DP_JSON_STRING;
-    if (field->kind == DP_JSON_ABSENT)
+    if (field->kind == DP_JSON_ABSENT || is_joined(reader, field))
         return (doppel_slice){0};
     return (doppel_slice){field->raw - quote, field->raw_length + 2 * quote};
 }
 
-/* Makes a document of a line of JSON and gives it to the work. */
 static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     doppel_document document = {.file = at->file,
                                 .line = at->line,
@@ -295,16 +302,12 @@ static void give_record(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
     dp_reader_give(reader, unit, &document);
 }
 
-/* ---- the format ---- */
+/* ---- files of lines ---- */
 
 static const char *const endings[] = {".jsonl", ".ndjson", ".json", NULL};
 
-/* An object, or an array of them, which is none of JSONL but read as such, so that it is called what it is. */
 static bool matches(const char *head, size_t length) {
-    size_t at = length && *head == '[';
-    while (at && at < length && (head[at] == ' ' || head[at] == '\t' || head[at] == '\r' || head[at] == '\n'))
-        at++;
-    return at < length && head[at] == '{';
+    return length && *head == '{';
 }
 
 static size_t line_end(dp_mark *mark, const char *data, size_t size) {
@@ -322,7 +325,7 @@ static bool is_blank(const char *p, size_t length) {
 }
 
 /* One line, without its line end. */
-static void read_line(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
+static void read_record(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
     if (at->line == 1)
         dp_skip_mark(&at->bytes, &at->length);
     if (at->length && at->bytes[at->length - 1] == '\r')
@@ -342,7 +345,8 @@ static const char *stop_of(const dp_record_block *block, size_t i, const char *p
     return stop ? stop : end;
 }
 
-static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
+static void each_line(dp_reader *reader, dp_unit *unit, const char *file,
+                      void (*line)(dp_reader *reader, dp_unit *unit, dp_raw_record *at)) {
     const dp_record_block *block = &unit->block;
     const char *p = block->data, *end = p + block->size;
     dp_raw_record at = {.file = file};
@@ -351,9 +355,13 @@ static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
         at.line = block->first_line + i;
         at.bytes = p;
         at.length = (size_t)(stop - p);
-        read_line(reader, unit, &at);
+        line(reader, unit, &at);
         p = stop + 1;
     }
+}
+
+static void read_lines(dp_reader *reader, dp_unit *unit, const char *file) {
+    each_line(reader, unit, file, read_record);
 }
 
 const dp_format dp_format_jsonl = {.name = "JSONL",
@@ -363,6 +371,250 @@ const dp_format dp_format_jsonl = {.name = "JSONL",
                                    .end = line_end,
                                    .lines = true,
                                    .read = read_lines};
+
+static void read_text_line(dp_reader *reader, dp_unit *unit, dp_raw_record *at) {
+    const doppel_slice row = {at->bytes, at->length};
+    if (at->line == 1)
+        dp_skip_mark(&at->bytes, &at->length);
+    if (at->length && at->bytes[at->length - 1] == '\r')
+        at->length--;
+    if (at->length > reader->options->max_record) {
+        dp_reader_too_long(reader, unit, at);
+        return;
+    }
+    doppel_document document = dp_reader_document(reader, at);
+    document.row = row;
+    if (dp_slice_trim((doppel_slice){at->bytes, at->length}).length &&
+        dp_reader_text(reader, unit, at, &reader->spare[0], &document) &&
+        dp_reader_make_id(reader, unit, at, &document))
+        dp_reader_give(reader, unit, &document);
+}
+
+static void lines_read(dp_reader *reader, dp_unit *unit, const char *file) {
+    each_line(reader, unit, file, read_text_line);
+}
+
+/* No name and no content claims it: it has to be asked for. */
+const dp_format dp_format_lines = {
+    .name = "lines", .record = "line", .end = line_end, .lines = true, .read = lines_read};
+
+/* ---- arrays ----
+ *
+ * The reading side cuts the file into elements, each with what stands before it: the bracket that opens the array, or
+ * the comma after the element before it, and white space. To find where an element ends, only strings and brackets are
+ * looked at; whether it is JSON is found out when it is read, by a thread that has it. So an array of any length is
+ * read in blocks, and a bad element is left out like a bad line. What stands after the last element, the closing
+ * bracket, is a record without an end.
+ *
+ * Elements have numbers, from 1, in place of lines: many arrays are written in one line. An element of several lines is
+ * given in one, without the white space outside of its strings, as records are written a line each. */
+
+/* Where in a record one stands; the depth is kept beside it. A string within an element is IN_STRING or AFTER_ESCAPE.
+ */
+enum { BEFORE, IN_VALUE, IN_STRING, AFTER_ESCAPE, IN_WORD, AFTER_ARRAY };
+enum { PLACES = 8 };
+
+/* Of dp_mark.file: */
+enum { NOT_OPENED, OPENED };
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* Within a string: goes to its end, or as far as there is. Gives the place it is in then. */
+static unsigned pass_string(const char **p, const char *end, unsigned place) {
+    while (*p < end) {
+        if (place == AFTER_ESCAPE) {
+            place = IN_STRING;
+            ++*p;
+            continue;
+        }
+        const char *quote = memchr(*p, '"', (size_t)(end - *p)), *stop = quote ? quote : end;
+        const char *escape = memchr(*p, '\\', (size_t)(stop - *p));
+        *p = escape ? escape + 1 : quote ? quote + 1 : end;
+        if (!escape)
+            return quote ? IN_VALUE : IN_STRING;
+        place = AFTER_ESCAPE;
+    }
+    return place;
+}
+
+/* dp_record_end */
+static size_t element_end(dp_mark *mark, const char *data, size_t size) {
+    const char *p = data + mark->seen, *end = data + size;
+    unsigned place = (unsigned)(mark->state % PLACES);
+    uint64_t depth = mark->state / PLACES;
+    while (p < end) {
+        char c = *p;
+        if (place == IN_STRING || place == AFTER_ESCAPE) {
+            place = pass_string(&p, end, place);
+            if (place == IN_VALUE && !depth)
+                return (size_t)(p - data);
+            continue;
+        }
+        if (place == AFTER_ARRAY)
+            break;
+        /* Only what the file begins with, a byte-order mark aside, opens the array. */
+        bool begins = mark->file == NOT_OPENED && !is_space(c) && (signed char)c >= 0;
+        bool opens = c == '{' || c == '[', closes = c == '}' || c == ']';
+        if (begins)
+            mark->file = OPENED;
+        if (begins && c == '[') {
+            p++;
+            continue;
+        }
+        if (place == BEFORE && closes) {
+            place = AFTER_ARRAY;
+        } else if (place == IN_WORD && (closes || c == ',' || is_space(c))) {
+            return (size_t)(p - data);
+        } else if (c == '"' && place != IN_WORD) {
+            place = IN_STRING;
+        } else if (opens && place != IN_WORD) {
+            place = IN_VALUE;
+            depth++;
+        } else if (place == IN_VALUE && closes && --depth == 0) {
+            return (size_t)(p + 1 - data);
+        } else if (place == BEFORE && c != ',' && !is_space(c) && mark->file == OPENED) {
+            place = IN_WORD;
+        }
+        p++;
+    }
+    mark->seen = size;
+    mark->state = place + PLACES * depth;
+    return 0;
+}
+
+static void pass_space(const char **p, const char *end) {
+    while (*p < end && is_space(**p))
+        ++*p;
+}
+
+static bool one_line(const dp_raw_record *at) {
+    bool ends_in_cr = at->bytes[at->length] == '\r'; /* it would be taken for the end of a line */
+    return !ends_in_cr && !memchr(at->bytes, '\n', at->length) && !memchr(at->bytes, '\r', at->length);
+}
+
+/* Copies an element without the white space outside of its strings; false when there is no memory. */
+static bool compact(dp_reader *reader, dp_raw_record *at) {
+    static const char padding[DP_JSON_PADDING];
+    dp_buffer *to = &reader->spare[0];
+    const char *p = at->bytes, *end = p + at->length;
+    to->size = 0;
+    if (!dp_reserve(&to->data, &to->capacity, at->length + DP_JSON_PADDING, 1))
+        return false;
+    while (p < end) {
+        const char *from = p;
+        if (*p == '"') {
+            p++;
+            pass_string(&p, end, IN_STRING);
+        } else {
+            while (p < end && *p != '"' && !is_space(*p))
+                p++;
+        }
+        dp_buffer_add(to, from, (size_t)(p - from));
+        pass_space(&p, end);
+    }
+    at->bytes = to->data;
+    at->length = to->size;
+    return dp_buffer_add(to, padding, sizeof padding);
+}
+
+/* Passes what must stand before an element, the bracket that opens the array or a comma, and white space. False: it
+ * does not stand there. */
+static bool pass_opening(const char **p, const char *end, char opening) {
+    pass_space(p, end);
+    if (*p == end || **p != opening)
+        return false;
+    ++*p;
+    pass_space(p, end);
+    return true;
+}
+
+#define WHY_NO_ARRAY "does not begin with [, as an array of objects does"
+
+/* One element, with what stands before it. */
+static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bool first) {
+    const char *p = at->bytes, *end = p + at->length;
+    /* What stands before it counts, so that it does not matter how the file was cut into blocks. */
+    if (at->length > reader->options->max_record)
+        return dp_reader_too_long(reader, unit, at);
+    if (!pass_opening(&p, end, first ? '[' : ','))
+        return dp_reader_bad_record(reader, unit, at, "%s",
+                                    first ? WHY_NO_ARRAY : "a comma is missing before this element");
+    at->bytes = p;
+    at->length = (size_t)(end - p);
+    if (*p != '{')
+        return dp_reader_bad_record(reader, unit, at, "%s",
+                                    *p == ',' ? "an element is missing between two commas" : "not a JSON object");
+    if (!one_line(at) && !compact(reader, at))
+        return dp_unit_no_memory(unit);
+    /* A record ends with its line for whatever looks at the byte after it: the parser, to say what is wrong. */
+    char *after = unit->block.data + (end - unit->block.data), kept = *after;
+    *after = '\n';
+    give_record(reader, unit, at);
+    *after = kept;
+    return true;
+}
+
+/* Whether the end of the file is missing, which is reported elsewhere. */
+static bool is_cut_short(const dp_unit *unit) {
+    return unit->block.cut_line || unit->block.long_line || unit->failure[0] || unit->stream.failed;
+}
+
+/* What stands after the last element. */
+static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, bool first) {
+    const char *p = at->bytes, *end = p + at->length;
+    if (at->length > reader->options->max_record)
+        return dp_reader_too_long(reader, unit, at);
+    pass_space(&p, end);
+    if (first && p == end)
+        return true;
+    if (first && !pass_opening(&p, end, '['))
+        return dp_reader_bad_record(reader, unit, at, WHY_NO_ARRAY);
+    if (pass_opening(&p, end, ',') && p < end && *p == ']')
+        return dp_reader_bad_record(reader, unit, at, "an element is missing after the last comma");
+    if (p == end || *p != ']')
+        return is_cut_short(unit) ||
+               dp_reader_bad_record(reader, unit, at, "the file ends before the array is closed with ]");
+    p++;
+    pass_space(&p, end);
+    return p == end || dp_reader_bad_record(reader, unit, at, "something else stands after the array");
+}
+
+static void read_elements(dp_reader *reader, dp_unit *unit, const char *file) {
+    const dp_record_block *block = &unit->block;
+    const char *p = block->data, *end = p + block->size;
+    dp_mark mark = {.file = block->first ? NOT_OPENED : OPENED};
+    dp_raw_record at = {.file = file, .line = block->first_line};
+    bool first = block->first;
+    if (first) {
+        size_t size = block->size;
+        dp_skip_mark(&p, &size);
+    }
+    for (size_t length; p < end && !dp_reader_stopped(reader, unit); p += length, at.line++, first = false) {
+        length = element_end(&mark, p, (size_t)(end - p));
+        if (!length && block->last)
+            break;
+        length = length ? length : (size_t)(end - p);
+        at.bytes = p;
+        at.length = length;
+        read_element(reader, unit, &at, first);
+        mark = (dp_mark){.file = mark.file};
+    }
+    at.bytes = p;
+    at.length = (size_t)(end - p);
+    if (block->last && !dp_reader_stopped(reader, unit))
+        read_end(reader, unit, &at, first);
+}
+
+/* An array of objects, whatever the name. */
+static bool array_matches(const char *head, size_t length) {
+    const char *p = head, *end = head + length;
+    return pass_opening(&p, end, '[') && p < end && *p == '{';
+}
+
+const dp_format dp_format_json = {
+    .name = "JSON", .record = "element", .matches = array_matches, .end = element_end, .read = read_elements};
 
 /* ---- one document from one record that is in memory already ---- */
 
@@ -383,8 +635,7 @@ static doppel_status copy_record(owned_document *own, doppel_slice record, doppe
 }
 
 static doppel_status find_fields(dp_reader *reader, const owned_document *own, doppel_error *error) {
-    size_t length = own->record.size - DP_JSON_PADDING, fields = DP_FIELDS + reader->options->extra_count;
-    switch (dp_json_read(reader->json, own->record.data, length, reader->fields, fields)) {
+    switch (dp_fields_read(reader, own->record.data, own->record.size - DP_JSON_PADDING)) {
     case DP_JSON_OK: return DOPPEL_OK;
     case DP_JSON_NO_MEMORY: return dp_no_memory(error);
     case DP_JSON_NOT_OBJECT: return dp_fail(error, DOPPEL_ERROR_INPUT, "not a JSON object");
@@ -423,12 +674,14 @@ doppel_status doppel_document_parse(doppel_slice record, const doppel_input_opti
     if (options.extra_count > DP_EXTRA)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "more than %d extra keys", DP_EXTRA);
     dp_reader reader = {.options = &options, .json = dp_json_create()};
-    dp_fields_init(&options, reader.fields);
     owned_document *own = calloc(1, sizeof *own);
     doppel_status status = own && reader.json ? DOPPEL_OK : dp_no_memory(error);
+    if (!dp_fields_init(&reader))
+        status = dp_fail(error, DOPPEL_ERROR_USAGE, DP_WHY_NAMES);
     DP_THEN(status, copy_record(own, record, error));
     DP_THEN(status, set_fields(&reader, own, error));
     dp_json_free(reader.json);
+    dp_buffer_free(&reader.joined);
     if (status == DOPPEL_OK)
         *document = &own->document;
     else if (own)
@@ -451,8 +704,7 @@ doppel_status dp_record_parser_create(const doppel_input_options *options, dp_re
     dp_copy_options(&parser->options, options, sizeof parser->options);
     parser->reader.options = &parser->options;
     parser->reader.json = dp_json_create();
-    dp_fields_init(&parser->options, parser->reader.fields);
-    if (parser->reader.json)
+    if (dp_fields_init(&parser->reader) && parser->reader.json)
         return DOPPEL_OK;
     dp_record_parser_free(parser);
     *made = NULL;
@@ -464,6 +716,7 @@ void dp_record_parser_free(dp_record_parser *parser) {
         return;
     dp_json_free(parser->reader.json);
     dp_buffer_free(&parser->reader.text);
+    dp_buffer_free(&parser->reader.joined);
     dp_buffer_free(&parser->own.record);
     free(parser);
 }

@@ -163,21 +163,6 @@ void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document)
     flush_if_full(reader, unit);
 }
 
-static void set_key(dp_json_field *field, const char *key, const char *usual) {
-    field->key = key ? key : usual;
-    field->key_length = strlen(field->key);
-}
-
-void dp_fields_init(const doppel_input_options *options, dp_json_field fields[DP_FIELDS + DP_EXTRA]) {
-    set_key(&fields[DP_FIELD_ID], options->id_key, "id");
-    set_key(&fields[DP_FIELD_URL], options->url_key, "url");
-    set_key(&fields[DP_FIELD_TITLE], options->title_key, "title");
-    set_key(&fields[DP_FIELD_TEXT], options->text_key, "text");
-    set_key(&fields[DP_FIELD_HTML], options->html_key, "html");
-    for (size_t i = 0; i < options->extra_count; i++)
-        set_key(&fields[DP_FIELDS + i], options->extra_keys[i], "");
-}
-
 /* ---- UTF-8 and other charsets ---- */
 
 /* What stands for bytes that cannot be read. */

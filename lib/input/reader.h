@@ -6,7 +6,8 @@
  * of that stands in the unit until its turn (input.c). refusal.c counts what was bad.
  *
  * To add a format: a file NAME.c that defines `const dp_format dp_format_NAME`, a line for it below and in the list in
- * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz or .zst. */
+ * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz, .zst, .bz2
+ * or .xz. */
 #ifndef DP_READER_H
 #define DP_READER_H
 
@@ -79,10 +80,15 @@ typedef struct dp_format {
     void (*read)(struct dp_reader *reader, struct dp_unit *unit, const char *file);
 } dp_format;
 
-extern const dp_format dp_format_jsonl, dp_format_warc, dp_format_arc, dp_format_csv, dp_format_tsv, dp_format_mbox;
+extern const dp_format dp_format_jsonl, dp_format_json, dp_format_lines, dp_format_warc, dp_format_arc, dp_format_csv,
+    dp_format_tsv, dp_format_mbox;
 
-/* Reads the start of a file into an empty buffer, as much as it takes to know its format. NULL: no memory. */
-const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *head);
+/* The format that options->format names; NULL: none is named. Errors: DOPPEL_ERROR_USAGE for another name. */
+doppel_status dp_format_find(const doppel_input_options *options, const dp_format **format, doppel_error *error);
+
+/* Reads the start of a file into an empty buffer, as much as it takes to know its format, which is `asked` unless that
+ * is NULL. NULL: no memory. */
+const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked, dp_buffer *head);
 
 /* Whether the bytes begin as a page does. */
 bool dp_html_matches(const char *head, size_t length);
@@ -217,6 +223,18 @@ enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, 
 
 #define DP_SEEN_RECORD ((uint64_t)1 << (DP_FIELDS + DP_EXTRA))
 
+/* Names that are looked for beside the keys, and parts of keys (keys.c). */
+#define DP_NAMES 128
+#define DP_PARTS 64
+
+/* A part of a key that is a path, or several: places in dp_reader.fields. */
+typedef struct dp_key_part {
+    size_t field;
+    size_t name;       /* the part as it stands */
+    size_t head;       /* the first name of its path; 0: it is none */
+    doppel_slice rest; /* of the path */
+} dp_key_part;
+
 /* Buffers for any format. */
 #define DP_SPARE 4
 
@@ -231,8 +249,14 @@ typedef struct dp_reader {
     void *run;
 
     dp_json *json;
-    /* The keys of a record: one for each field of a document, then options->extra_count more. */
-    dp_json_field fields[DP_FIELDS + DP_EXTRA];
+    const dp_format *format; /* that all files are read as; NULL: as names and contents say */
+    /* The keys of a record: one for each field of a document, then options->extra_count more, then the names of parts:
+     * field_count in all. */
+    dp_json_field fields[DP_FIELDS + DP_EXTRA + DP_NAMES];
+    size_t field_count;
+    dp_key_part parts[DP_PARTS]; /* those of a field one after the other */
+    size_t part_count;
+    dp_buffer joined;             /* values of several parts of the current record */
     doppel_slice extra[DP_EXTRA]; /* of the current document */
     dp_buffer text;               /* strings of the current record, unescaped */
     dp_buffer repaired;           /* the current line, if its UTF-8 was not valid */
@@ -280,8 +304,14 @@ static inline void dp_skip_mark(const char **bytes, size_t *length) {
 /* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */
 #define DP_CHARSET_UTF8 "utf-8"
 
-/* Sets the keys of a record: the names of the fields of a document, then those of the extra fields. */
-void dp_fields_init(const doppel_input_options *options, dp_json_field fields[DP_FIELDS + DP_EXTRA]);
+/* ---- keys of a record: keys.c ---- */
+
+/* Sets reader->fields by the keys of its options. False: they name too many fields (DP_WHY_NAMES). */
+bool dp_fields_init(dp_reader *reader);
+#define DP_WHY_NAMES "the keys of records name too many fields"
+
+/* Reads a record of JSON: the values of reader->fields. */
+dp_json_result dp_fields_read(dp_reader *reader, const char *record, size_t length);
 
 /* Whether the run is over: a format then gives no more documents. */
 bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);

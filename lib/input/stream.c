@@ -14,9 +14,11 @@
 
 #include "input/input.h"
 
+#include <bzlib.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libdeflate.h>
+#include <lzma.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -28,7 +30,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 
-enum { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD };
+enum { STREAM_PLAIN, STREAM_GZIP, STREAM_ZSTD, STREAM_BZIP2, STREAM_XZ };
 
 /* What is to be decompressed ahead. */
 typedef struct ahead_file {
@@ -620,7 +622,7 @@ static bool fill(dp_stream *stream, size_t need) {
     return true;
 }
 
-/* ---- gzip and zstd, decompressed in order ---- */
+/* ---- compressed data, in order ---- */
 
 /* What every zstd frame begins with: the magic number and a byte that gives the length of its header. */
 #define ZSTD_FRAME_START 5
@@ -636,6 +638,22 @@ static bool at_zstd(const dp_stream *stream) {
         return false;
     uint32_t magic = dp_load32(stream->raw + stream->raw_start);
     return magic == ZSTD_MAGICNUMBER || (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
+/* "BZh", the size of blocks, and then a block or the end of the data: text does not begin so. */
+static bool at_bzip2(dp_stream *stream) {
+    static const uint8_t block[] = {0x31, 0x41, 0x59, 0x26, 0x53, 0x59}, end[] = {0x17, 0x72, 0x45, 0x38, 0x50, 0x90};
+    const uint8_t *p = stream->raw + stream->raw_start;
+    if (stream->raw_end - stream->raw_start < 3 || memcmp(p, "BZh", 3) || !fill(stream, 4 + sizeof block))
+        return false;
+    p = stream->raw + stream->raw_start;
+    return p[3] >= '1' && p[3] <= '9' && (!memcmp(p + 4, block, sizeof block) || !memcmp(p + 4, end, sizeof end));
+}
+
+static bool at_xz(dp_stream *stream) {
+    static const uint8_t magic[] = {0xFD, '7', 'z', 'X', 'Z', 0};
+    return stream->raw_end - stream->raw_start >= 4 && !memcmp(stream->raw + stream->raw_start, magic, 4) &&
+           fill(stream, sizeof magic) && !memcmp(stream->raw + stream->raw_start, magic, sizeof magic);
 }
 
 static bool start_gzip(dp_stream *stream) {
@@ -655,6 +673,32 @@ static bool start_zstd(dp_stream *stream) {
     return stream->zstd && !ZSTD_isError(ZSTD_DCtx_reset(stream->zstd, ZSTD_reset_session_only));
 }
 
+static void free_bzip2(dp_stream *stream) {
+    if (stream->bzip2)
+        BZ2_bzDecompressEnd(stream->bzip2);
+    free(stream->bzip2);
+    stream->bzip2 = NULL;
+}
+
+/* Its decoder cannot be begun again: it is made anew. */
+static bool start_bzip2(dp_stream *stream) {
+    stream->format = STREAM_BZIP2;
+    free_bzip2(stream);
+    stream->bzip2 = calloc(1, sizeof(bz_stream));
+    return stream->bzip2 && BZ2_bzDecompressInit(stream->bzip2, 0, 0) == BZ_OK;
+}
+
+/* Memory of the decoder: a dictionary of 128 MiB, as windows of zstd have it, and what comes with it. xz -9 needs half
+ * of that; headers can ask for 4 GiB. */
+#define XZ_MEMORY ((uint64_t)192 << 20)
+
+static bool start_xz(dp_stream *stream) {
+    stream->format = STREAM_XZ;
+    if (!stream->xz && !(stream->xz = calloc(1, sizeof(lzma_stream))))
+        return false;
+    return lzma_stream_decoder(stream->xz, XZ_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
+}
+
 /* Tells the format by the first bytes and prepares for it; false when there is no memory. */
 static bool start_codec(dp_stream *stream) {
     fill(stream, sizeof(uint32_t));
@@ -662,7 +706,11 @@ static bool start_codec(dp_stream *stream) {
     stream->full = false;
     if (at_gzip(stream))
         return start_gzip(stream);
-    return !at_zstd(stream) || start_zstd(stream);
+    if (at_zstd(stream))
+        return start_zstd(stream);
+    if (at_bzip2(stream))
+        return start_bzip2(stream);
+    return !at_xz(stream) || start_xz(stream);
 }
 
 static void free_codecs(dp_stream *stream) {
@@ -672,19 +720,40 @@ static void free_codecs(dp_stream *stream) {
     stream->gzip = NULL;
     ZSTD_freeDCtx(stream->zstd);
     stream->zstd = NULL;
+    free_bzip2(stream);
+    if (stream->xz)
+        lzma_end(stream->xz);
+    free(stream->xz);
+    stream->xz = NULL;
 }
 
-/* Between two members: true when another one starts. Zeros may fill up the end of the file; nothing else may. */
-static bool next_member(dp_stream *stream) {
-    fill(stream, 2);
-    if (at_gzip(stream))
-        return inflateReset(stream->gzip) == Z_OK;
+/* The data has ended: zeros may fill up the end of the file, nothing else may. */
+static bool pass_zeros(dp_stream *stream, const char *format) {
     while (fill(stream, 1))
         if (stream->raw[stream->raw_start++]) {
-            fail(stream, "there is something else after the gzip data");
+            fail(stream, "there is something else after the %s data", format);
             break;
         }
     return false;
+}
+
+/* Between two members: true when another one starts. */
+static bool next_gzip(dp_stream *stream) {
+    fill(stream, 2);
+    return at_gzip(stream) ? inflateReset(stream->gzip) == Z_OK : pass_zeros(stream, "gzip");
+}
+
+/* The same. The first one was begun when the file was opened. */
+static bool next_bzip2(dp_stream *stream) {
+    bz_stream *z = stream->bzip2;
+    if (!z->total_in_lo32 && !z->total_in_hi32)
+        return true;
+    fill(stream, 3);
+    if (!at_bzip2(stream))
+        return pass_zeros(stream, "bzip2");
+    if (!start_bzip2(stream))
+        fail(stream, "no memory");
+    return !stream->failed;
 }
 
 /* The end, which is too early within a member. */
@@ -699,7 +768,7 @@ static size_t end(dp_stream *stream, const char *format) {
 static size_t read_gzip(dp_stream *stream, char *to, size_t room) {
     z_stream *z = stream->gzip;
     size_t asked = room > UINT32_MAX ? UINT32_MAX : room;
-    if (!stream->inside && !next_member(stream))
+    if (!stream->inside && !next_gzip(stream))
         return end(stream, "gzip");
     stream->inside = true;
     /* What the decoder still holds of its output comes without input. */
@@ -757,6 +826,63 @@ static size_t read_zstd(dp_stream *stream, char *to, size_t room) {
     return out.pos || in.pos || !stream->inside || was_full ? out.pos : end(stream, "zstd");
 }
 
+static size_t read_bzip2(dp_stream *stream, char *to, size_t room) {
+    size_t asked = room > UINT32_MAX ? UINT32_MAX : room;
+    if (!stream->inside && !next_bzip2(stream))
+        return end(stream, "bzip2");
+    stream->inside = true;
+    if (!fill(stream, 1) && !stream->full)
+        return end(stream, "bzip2");
+    bz_stream *z = stream->bzip2;
+    z->next_in = (char *)stream->raw + stream->raw_start;
+    z->avail_in = (unsigned)(stream->raw_end - stream->raw_start);
+    z->next_out = to;
+    z->avail_out = (unsigned)asked;
+    int result = BZ2_bzDecompress(z);
+    stream->raw_start = stream->raw_end - z->avail_in;
+    stream->full = !z->avail_out;
+    if (result == BZ_STREAM_END)
+        stream->inside = false;
+    else if (result == BZ_MEM_ERROR)
+        fail(stream, "no memory");
+    else if (result != BZ_OK)
+        fail(stream, "the bzip2 data is damaged");
+    return asked - z->avail_out;
+}
+
+static const char *xz_reason(lzma_ret result) {
+    switch (result) {
+    case LZMA_MEM_ERROR: return "no memory";
+    case LZMA_MEMLIMIT_ERROR: return "the xz data needs more than 192 MiB of memory to be decompressed";
+    case LZMA_OPTIONS_ERROR: return "the xz data uses a filter that is not supported";
+    default: return "the xz data is damaged";
+    }
+}
+
+/* The decoder itself goes on from stream to stream, and over the padding between them. */
+static size_t read_xz(dp_stream *stream, char *to, size_t room) {
+    lzma_stream *z = stream->xz;
+    stream->inside = true;
+    bool more = fill(stream, 1);
+    if (stream->failed || dp_stopped(stream->stop))
+        return end(stream, "xz");
+    z->next_in = stream->raw + stream->raw_start;
+    z->avail_in = stream->raw_end - stream->raw_start;
+    z->next_out = (uint8_t *)to;
+    z->avail_out = room;
+    lzma_ret result = lzma_code(z, more ? LZMA_RUN : LZMA_FINISH);
+    stream->raw_start = stream->raw_end - z->avail_in;
+    if (result == LZMA_STREAM_END) {
+        stream->inside = false;
+        stream->at_end = true;
+    } else if (result == LZMA_BUF_ERROR && !more) {
+        end(stream, "xz");
+    } else if (result != LZMA_OK && result != LZMA_BUF_ERROR) {
+        fail(stream, "%s", xz_reason(result));
+    }
+    return room - z->avail_out;
+}
+
 /* ---- members from the threads ---- */
 
 static void end_ahead(dp_stream *stream) {
@@ -805,8 +931,8 @@ static bool take_piece(dp_stream *stream) {
 
 /* Whether there is something to be had from reading whole members: with one thread for gzip alone. */
 static bool may_read_ahead(const dp_stream *stream) {
-    return stream->regular && (stream->threads > 1 || stream->format == STREAM_GZIP) && !stream->inside &&
-           !stream->alone;
+    bool worth = stream->format == STREAM_GZIP || (stream->format == STREAM_ZSTD && stream->threads > 1);
+    return stream->regular && worth && !stream->inside && !stream->alone;
 }
 
 /* Whole members from the threads, as long as they come; 0: go on alone. */
@@ -874,6 +1000,8 @@ bool dp_stream_ready(const dp_stream *stream) {
 }
 
 size_t dp_stream_read(dp_stream *stream, char *to, size_t room) {
+    static size_t (*const steps[])(dp_stream *, char *, size_t) = {
+        [STREAM_GZIP] = read_gzip, [STREAM_ZSTD] = read_zstd, [STREAM_BZIP2] = read_bzip2, [STREAM_XZ] = read_xz};
     size_t got = 0;
     if (stream->format == STREAM_PLAIN)
         return stream->failed ? 0 : read_plain(stream, to, room);
@@ -881,7 +1009,7 @@ size_t dp_stream_read(dp_stream *stream, char *to, size_t room) {
         if (may_read_ahead(stream))
             got = read_ahead(stream, to, room);
         if (!got && !stream->failed)
-            got = (stream->format == STREAM_GZIP ? read_gzip : read_zstd)(stream, to, room);
+            got = steps[stream->format](stream, to, room);
     }
     return got;
 }

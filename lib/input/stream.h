@@ -1,7 +1,7 @@
 /* stream.h - the bytes of one file, decompressed: open, read ..., close.
  *
- * gzip and zstd are recognised by their first bytes, whatever the name; files made of several members or frames read as
- * one. A stream keeps its buffers from one file to the next. */
+ * gzip, zstd, bzip2 and xz are recognised by their first bytes, whatever the name; files made of several members,
+ * frames or streams read as one. A stream keeps its buffers from one file to the next. */
 #ifndef DP_STREAM_H
 #define DP_STREAM_H
 
@@ -24,7 +24,7 @@ typedef struct dp_stream {
     uint64_t size;             /* of a regular file when it was opened, else 0 */
     int64_t changed;           /* when it was changed last by then, in nanoseconds since 1970 */
     const volatile int *stop;  /* ends a wait for a pipe; may be NULL */
-    int format;                /* plain, gzip or zstd */
+    int format;                /* plain, or how it is compressed */
     uint8_t *raw;              /* read ahead of decompression */
     size_t raw_start, raw_end; /* what of it is unused */
     bool raw_done;             /* the file has no more */
@@ -32,6 +32,7 @@ typedef struct dp_stream {
     bool at_end;               /* of compressed data */
     struct z_stream_s *gzip;   /* kept for the next file */
     struct ZSTD_DCtx_s *zstd;  /* the same */
+    void *bzip2, *xz;          /* the same: a bz_stream, an lzma_stream */
     bool full;                 /* the output filled all there was: the decoder may hold more */
     size_t zstd_hint;          /* how much input it asks for */
 

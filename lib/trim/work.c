@@ -15,14 +15,14 @@
 #include <xxhash.h>
 
 static const char magic[8] = "DPLTRIM";
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* Numbers of the options, in the order of the list in `numbers`. */
 enum { NUMBERS = 10 };
 /* Texts of the options, then the paths of `against`, then the others; each ends with a NUL, "" is NULL. Those from
- * TEXT_KEYS on are the keys of the inputs, then those of `against`. */
+ * TEXT_KEYS on are the keys and the format of the inputs, then those of `against`. */
 enum { TEXT_RECIPE, TEXT_STOP, TEXT_KEEP, TEXT_WITHIN, TEXT_ACROSS, TEXT_KEYS };
-enum { KEY_ID, KEY_URL, KEY_TITLE, KEY_TEXT, KEY_HTML, KEYS };
+enum { KEY_ID, KEY_URL, KEY_TITLE, KEY_TEXT, KEY_HTML, KEY_FORMAT, KEYS };
 enum { TEXTS = TEXT_KEYS + 2 * KEYS };
 
 typedef struct trim_head {
@@ -53,11 +53,9 @@ static doppel_slice text_or_empty(const char *text) {
 }
 
 static bool add_keys(dp_buffer *to, const doppel_input_options *input) {
-    const char *const keys[KEYS] = {[KEY_ID] = input->id_key,
-                                    [KEY_URL] = input->url_key,
-                                    [KEY_TITLE] = input->title_key,
-                                    [KEY_TEXT] = input->text_key,
-                                    [KEY_HTML] = input->html_key};
+    const char *const keys[KEYS] = {
+        [KEY_ID] = input->id_key,     [KEY_URL] = input->url_key,   [KEY_TITLE] = input->title_key,
+        [KEY_TEXT] = input->text_key, [KEY_HTML] = input->html_key, [KEY_FORMAT] = input->format};
     bool added = true;
     for (size_t i = 0; i < KEYS && added; i++)
         added = add_text(to, text_or_empty(keys[i]));
@@ -317,6 +315,7 @@ static void set_reading(doppel_input_options *input, const doppel_input_options 
     input->title_key = key[KEY_TITLE];
     input->text_key = key[KEY_TEXT];
     input->html_key = key[KEY_HTML];
+    input->format = key[KEY_FORMAT];
 }
 
 /* input[0] is how to read the documents, input[1] those of `against`. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-bool failure_reported;
+bool failure_reported, message_quiet;
 
 /* Whether the bytes at p control something: ASCII controls, DEL, and U+0080 to U+009F in UTF-8. */
 static bool is_control(const char *p, size_t length) {
@@ -55,18 +55,30 @@ void print_safe(FILE *file, const char *text, size_t length) {
     print_escaped(file, text, length, true);
 }
 
-void message(const char *format, ...) {
+static void print_message(const char *format, va_list args) {
     char text[2048];
-    va_list args;
-    va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     progress_clear();
     flockfile(stderr);
     fputs("doppel: ", stderr);
     print_escaped(stderr, text, strlen(text), false);
     fputc('\n', stderr);
     funlockfile(stderr);
+}
+
+void message(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    print_message(format, args);
+    va_end(args);
+}
+
+void message_summary(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (!message_quiet)
+        print_message(format, args);
+    va_end(args);
 }
 
 void message_error(const doppel_error *error) {

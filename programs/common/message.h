@@ -12,6 +12,10 @@
 /* A line on stderr, led by "doppel: ", from any thread. Control characters in it are escaped. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same for what was done, rather than what is wrong: not with message_quiet (--quiet). */
+void message_summary(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern bool message_quiet;
+
 /* The same for an error, led by its file and line where there are any. */
 void message_error(const doppel_error *error);
 

@@ -1,23 +1,28 @@
-/* progress.c - one line on the terminal, written over and over. */
+/* progress.c - how far the work is: one line on a terminal, written over and over; elsewhere a line now and then. */
 #include "common/progress.h"
 
 #include "common/clock.h"
+#include "common/message.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-/* Between two lines, in seconds: readable, and too rare to cost anything. */
+/* Between two lines, in seconds: on a terminal readable, and too rare to cost anything; in a log, where every line
+ * stays, as often as one who waits looks at it. */
 #define INTERVAL 0.2
+#define LOG_INTERVAL 30
 
-/* The state of the one progress line a terminal has. One thread shows it, any may have something to say in between. */
+/* The state of the one progress line there is. One thread shows it, any may have something to say in between. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     const char *what;
-    bool active, shown;
+    bool active, shown, terminal;
     double begun, last;
+    uint64_t limit; /* documents that are read, at most; 0: all */
 } line;
 
 static double now(void) {
@@ -25,14 +30,25 @@ static double now(void) {
 }
 
 static void begin(const char *what) {
+    /* In a log the interval goes on from one step to the next: many short ones are no reason for many lines. */
+    double time = line.active ? now() : 0;
+    if (line.terminal || !line.last)
+        line.last = time;
     line.what = what;
-    line.begun = line.last = line.active ? now() : 0;
+    line.begun = time;
 }
 
 void progress_begin(const char *what) {
     pthread_mutex_lock(&lock);
-    line.active = isatty(STDERR_FILENO);
+    line.active = !message_quiet;
+    line.terminal = isatty(STDERR_FILENO);
     begin(what);
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_limit(uint64_t documents) {
+    pthread_mutex_lock(&lock);
+    line.limit = documents;
     pthread_mutex_unlock(&lock);
 }
 
@@ -62,47 +78,84 @@ void progress_end(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static void print_left(double seconds) {
+/* The text of a line. */
+typedef struct line_text {
+    char text[200];
+    size_t length;
+} line_text;
+
+__attribute__((format(printf, 2, 3))) static void put(line_text *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int length = vsnprintf(to->text + to->length, sizeof to->text - to->length, format, args);
+    va_end(args);
+    to->length += length > 0 ? (size_t)length : 0;
+    if (to->length >= sizeof to->text)
+        to->length = sizeof to->text - 1;
+}
+
+static void put_left(line_text *to, double seconds) {
     unsigned long left = (unsigned long)seconds;
     if (left >= 3600)
-        fprintf(stderr, ", %lu h %02lu min left", left / 3600, left / 60 % 60);
+        put(to, ", %lu h %02lu min left", left / 3600, left / 60 % 60);
     else if (left >= 60)
-        fprintf(stderr, ", %lu min %02lu s left", left / 60, left % 60);
+        put(to, ", %lu min %02lu s left", left / 60, left % 60);
     else
-        fprintf(stderr, ", %lu s left", left);
+        put(to, ", %lu s left", left);
+}
+
+/* Whether it is time for a line. */
+static bool is_due(double time) {
+    return line.active && time - line.last >= (line.terminal ? INTERVAL : LOG_INTERVAL);
+}
+
+/* On a terminal no longer than it is wide: what was broken into two rows could not be written over. */
+static void show(const line_text *text, double time) {
+    int columns = line.terminal ? terminal_columns(stderr) : 0;
+    size_t length = columns > 1 && text->length > (size_t)columns - 1 ? (size_t)columns - 1 : text->length;
+    clear_line();
+    fprintf(stderr, line.terminal ? "%.*s" : "doppel: %.*s\n", (int)length, text->text);
+    fflush(stderr);
+    line.shown = line.terminal;
+    line.last = time;
+}
+
+/* The seconds that are left, by whichever end comes first, that of the bytes or the limit; negative: not known. */
+static double seconds_left(double seconds, uint64_t bytes, uint64_t total, uint64_t documents) {
+    double by_bytes = -1, by_limit = -1;
+    if (total > bytes && bytes)
+        by_bytes = seconds * (double)(total - bytes) / (double)bytes;
+    if (line.limit > documents && documents)
+        by_limit = seconds * (double)(line.limit - documents) / (double)documents;
+    return by_bytes < 0 || (by_limit >= 0 && by_limit < by_bytes) ? by_limit : by_bytes;
 }
 
 static void show_documents(uint64_t bytes, uint64_t total, uint64_t documents) {
-    double time = line.active ? now() : 0;
-    if (!line.active || time - line.last < INTERVAL)
+    double time = line.active ? now() : 0, seconds = time - line.begun, megabytes = (double)bytes * 1e-6;
+    line_text text = {.length = 0};
+    if (!is_due(time))
         return;
-    clear_line();
-    double seconds = time - line.begun, megabytes = (double)bytes * 1e-6;
-    fprintf(stderr, "%s: %llu documents, %.0f MB, %.0f MB/s", line.what, (unsigned long long)documents, megabytes,
-            megabytes / seconds);
-    if (total > bytes && bytes)
-        print_left((double)(total - bytes) / ((double)bytes / seconds));
-    fflush(stderr);
-    line.shown = true;
-    line.last = time;
+    put(&text, "%s: %llu documents, %.0f MB, %.0f MB/s", line.what, (unsigned long long)documents, megabytes,
+        megabytes / seconds);
+    double left = seconds_left(seconds, bytes, total, documents);
+    if (left >= 0)
+        put_left(&text, left);
+    show(&text, time);
 }
 
 static void show_part(uint64_t done, uint64_t total) {
     double time = line.active ? now() : 0, seconds = time - line.begun;
-    if (!line.active || time - line.last < INTERVAL)
+    line_text text = {.length = 0};
+    if (!is_due(time))
         return;
-    clear_line();
     double share = total && done < total ? (double)done / (double)total : 1;
     if (total)
-        fprintf(stderr, "%s: %.0f %%", line.what, 100 * share);
+        put(&text, "%s: %.0f %%", line.what, 100 * share);
     else
-        fprintf(stderr, "%s: %.1f million, %.1f million/s", line.what, (double)done * 1e-6,
-                (double)done * 1e-6 / seconds);
+        put(&text, "%s: %.1f million, %.1f million/s", line.what, (double)done * 1e-6, (double)done * 1e-6 / seconds);
     if (total && share > 0)
-        print_left(seconds * (1 - share) / share);
-    fflush(stderr);
-    line.shown = true;
-    line.last = time;
+        put_left(&text, seconds * (1 - share) / share);
+    show(&text, time);
 }
 
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {

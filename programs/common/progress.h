@@ -1,4 +1,5 @@
-/* progress.h - how far the work is, on stderr when it is a terminal: documents, MB/s, time left. */
+/* progress.h - how far the work is, on stderr: documents, MB/s, time left. On a terminal a line is written over a few
+ * times a second; elsewhere a line is added every 30 s. With message_quiet (message.h) there is none. */
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 
@@ -10,7 +11,10 @@ void progress_begin(const char *what);
 /* Begins again as `what`, unless that is being done already. */
 void progress_change(const char *what);
 
-/* Shows the state, a few times a second at most. `total` 0: unknown. The shape of doppel_input_options.progress. */
+/* No more than this many documents will be read, which ends the time left; 0: all. */
+void progress_limit(uint64_t documents);
+
+/* Shows the state, if it is time for a line. `total` 0: unknown. The shape of doppel_input_options.progress. */
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user);
 
 /* The same where work is counted in parts of the whole, or in fingerprints where `total` is 0. The shape of

@@ -419,8 +419,8 @@ static doppel_status count_verdict(feed *f, const doppel_item *item, const doppe
 static int tell_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
                        expired = job->expired, known = job->known, orphans = job->orphans;
-    message("%llu document%s and %llu cop%s imported", documents, documents == 1 ? "" : "s", copies,
-            copies == 1 ? "y" : "ies");
+    message_summary("%llu document%s and %llu cop%s imported", documents, documents == 1 ? "" : "s", copies,
+                    copies == 1 ? "y" : "ies");
     if (known)
         message("%llu %s already there", known, known == 1 ? "was" : "were");
     if (duplicates)

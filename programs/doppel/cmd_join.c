@@ -74,7 +74,7 @@ static doppel_join_options joining_options(const cli_args *args, int bits) {
         .threads = threads < INT_MAX ? (int)threads : INT_MAX,
         .memory = args_number(args, "memory", 0),
         .tmp = args_text(args, "tmp"),
-        .progress = isatty(STDERR_FILENO) ? progress_part : NULL,
+        .progress = message_quiet ? NULL : progress_part,
         .stop = &stop_asked,
     };
 }

@@ -81,11 +81,9 @@ static int check_inputs(const report *r) {
 static bool check_keys(const cli_args *args, const doppel_input_options *run) {
     const struct {
         const char *option, *usual, *key;
-    } keys[] = {{"id-key", "id", run->id_key},
-                {"url-key", "url", run->url_key},
-                {"title-key", "title", run->title_key},
-                {"text-key", "text", run->text_key},
-                {"html-key", "html", run->html_key}};
+    } keys[] = {{"id-key", "id", run->id_key},          {"url-key", "url", run->url_key},
+                {"title-key", "title", run->title_key}, {"text-key", "text", run->text_key},
+                {"html-key", "html", run->html_key},    {"format", "by names and contents", run->format}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         const char *given = args_text(args, keys[i].option), *has = keys[i].key ? keys[i].key : keys[i].usual;
         if (given && strcmp(given, has) != 0) {

@@ -151,10 +151,10 @@ static int open_job(trim_job *job, const cli_args *args) {
     job->options = (doppel_trim_options){.size = sizeof job->options,
                                          .input = &job->input,
                                          .against_input = &job->against_input,
-                                         .progress = isatty(STDERR_FILENO) ? show_stage : NULL};
+                                         .progress = message_quiet ? NULL : show_stage};
     if (job->input.progress)
         job->input.progress = job->against_input.progress = show_reading;
-    if (!check_documents_output(args) || !batch_check(args) || !read_options(job))
+    if (!check_documents_output(args, false) || !batch_check(args) || !read_options(job))
         return EXIT_USAGE;
     int code = load_recipe(args, args_text(args, "recipe"), &job->loaded);
     if (code == EXIT_DONE)
@@ -324,13 +324,13 @@ static void tell(const trim_job *job) {
         snprintf(lost, sizeof lost, "; %llu dropped, %llu emptied", (unsigned long long)s->dropped,
                  (unsigned long long)s->emptied);
     if (s->documents_cut) {
-        message("%llu document%s: %llu %s in %llu place%s, %.1f %% of the words%s", (unsigned long long)documents,
-                documents == 1 ? "" : "s", (unsigned long long)s->documents_cut, would ? "would be cut" : "cut",
-                (unsigned long long)job->places, job->places == 1 ? "" : "s",
-                100 * (double)s->words_cut / (double)s->words, lost);
+        message_summary("%llu document%s: %llu %s in %llu place%s, %.1f %% of the words%s",
+                        (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s->documents_cut,
+                        would ? "would be cut" : "cut", (unsigned long long)job->places, job->places == 1 ? "" : "s",
+                        100 * (double)s->words_cut / (double)s->words, lost);
     } else {
-        message("%llu document%s: nothing %scut", (unsigned long long)documents, documents == 1 ? "" : "s",
-                would ? "would be " : "");
+        message_summary("%llu document%s: nothing %scut", (unsigned long long)documents, documents == 1 ? "" : "s",
+                        would ? "would be " : "");
         tell_undivided(job);
     }
 }

@@ -65,6 +65,7 @@ static int run_command(const cli_command *command, int argc, char **argv) {
         help_command(stdout, &doppel_manual, command);
         code = finish_stdout(EXIT_DONE);
     } else {
+        message_quiet = args_flag(&args, "quiet");
         code = command->run(&args);
     }
     args_free(&args);

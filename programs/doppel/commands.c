@@ -6,9 +6,13 @@
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
 /* The first common option of a command. */
-enum { READS_DOCUMENTS = 0, TAKES_NAMES = 6, TAKES_NOTHING = 7 };
+enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
 
 static const cli_option common_options[] = {
+    {"format", 0, OPTION_TEXT, "FORMAT",
+     "read every INPUT as jsonl, json (one array of objects), csv, tsv, warc, mbox, html, text (a file is a document) "
+     "or "
+     "lines (a line is one); by default names and contents tell"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
      "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "
@@ -16,12 +20,16 @@ static const cli_option common_options[] = {
     {"strict", 0, OPTION_FLAG, NULL, "stop at the first bad record or file, with exit code 3"},
     {"id-key", 0, OPTION_TEXT, "KEY",
      "the field with a record's id (default id; a record without one gets FILE:LINE, in an index its URL or a digest)"},
-    {"text-key", 0, OPTION_TEXT, "KEY", "the field with its text (default text)"},
+    {"text-key", 0, OPTION_TEXT, "KEY",
+     "the field with its text (default text). Each of these keys may be a path, meta.text, or several, "
+     "question,answer, "
+     "which are joined with a line end"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     /* TAKES_NAMES */
     {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, one path per line; - is stdin"},
     /* TAKES_NOTHING */
     {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
+    {"quiet", 'q', OPTION_FLAG, NULL, "no progress and no summary on stderr; what is wrong is still reported"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -32,11 +40,16 @@ static const cli_command commands[] = {
      "--similarity; those with fewer than --min-words words when their words are the same, those without "
      "words when their bytes are. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept JSONL records go to OUT unchanged, documents of other formats as JSONL with id, url, title and text; "
-     "removed documents go to --removed, each with its original.",
+     "Kept JSONL records go to OUT unchanged, and so do rows of CSV and TSV where OUT is named so, or is stdout and "
+     "all "
+     "INPUTs are; lines of --format lines stay lines; other documents become JSONL with id, url, title and text. "
+     "Removed documents go to --removed, each with its original.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
-     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
+     "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl\n"
+     "doppel dedup shards/ --output-dir unique --only-contained 0.95\n"
+     "doppel dedup --text-key question,answer table.csv -o unique.csv\n"
+     "doppel dedup web.jsonl news.jsonl --annotate --count-by source -o counted.jsonl",
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
     {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
      "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "

@@ -63,7 +63,8 @@ static int run(stream *s) {
         return code;
     if (!worker_start(s))
         return EXIT_STORE;
-    progress_begin("working");
+    if (isatty(STDERR_FILENO)) /* elsewhere there are reports */
+        progress_begin("working");
     code = consume_run(s);
     worker_stop(s);
     if (s->consumer && code == EXIT_DONE)

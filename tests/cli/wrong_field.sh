@@ -59,8 +59,8 @@ echo "== other things than JSONL"
 } >array.json
 try dedup array.json -o out
 try dedup - -o out <array.json
-echo "[$(sed -n 1p good.jsonl)]" >array
-try dedup array -o out
+echo "[$(sed -n 1p good.jsonl)]" >array.jsonl
+try dedup array.jsonl -o out
 iconv -f utf-8 -t utf-16 good.jsonl >utf16.jsonl
 try dedup utf16.jsonl -o out
 printf 'PAR1\025\004\025\020\000' >x.parquet

@@ -327,6 +327,7 @@ OPTIONS = [
     {"within": "lang"}, {"across": "lang"}, {"within": "host"}, {"link": "any", "similarity": 0.6},
     {"boilerplate": 0.02}, {"min_words": 1}, {"recipe": "article"}, {"bits": 32, "distance": 3},
     {"url_keep": "query,slash", "by": "url"}, {"by": "url,content", "across": "domain"},
+    {"only_contained": 0.9}, {"only_contained": 1, "keep": "longest", "similarity": 0.5},
 ]
 
 
@@ -352,10 +353,26 @@ def test_the_command_gives_the_same(options, jsonl, tmp_path):
     groups, found = run_command("cluster", jsonl, **options), doppel.cluster(DOCUMENTS, **options)
     assert [dict(row._asdict(), similarity=rounded(row.similarity)) for row in found] == [
         {name: row[name] for name in ("id", "group", "kept", "reason", "similarity")} for row in groups]
-    options = {name: value for name, value in options.items() if name not in ("keep", "link")}
+    options = {name: value for name, value in options.items() if name not in ("keep", "link", "only_contained")}
     found = run_command("pairs", jsonl, **options)
     assert [dict(row._asdict(), similarity=rounded(row.similarity)) for row in doppel.pairs(DOCUMENTS, **options)] == [
         {name: row[name] for name in ("a", "b", "distance", "similarity")} for row in found]
+
+
+@needs_command
+@pytest.mark.parametrize("keep", ("first", "longest"))
+def test_the_command_keeps_the_same_copies(keep, jsonl, tmp_path):
+    removed = tmp_path / "removed.jsonl"
+    kept = run_command("dedup", jsonl, "-o", "-", "--removed", removed, keep=keep, keep_copies=2, similarity=0.5)
+    unique = doppel.dedup(DOCUMENTS, keep=keep, keep_copies=2, similarity=0.5)
+    fewer = doppel.dedup(DOCUMENTS, keep=keep, similarity=0.5)
+    assert len(fewer) < len(unique) < len(DOCUMENTS)
+    assert [row["id"] for row in unique] == [row["id"] for row in kept]
+    assert [row["id"] for row in unique.removed] == [row["id"] for row in read_jsonl(removed)]
+    assert unique.summary["kept"] == len(unique) == sum(unique.mask)
+    out = tmp_path / "out.jsonl"
+    assert doppel.dedup_files(jsonl, out, keep=keep, keep_copies=2, similarity=0.5)["kept"] == len(unique)
+    assert [row["id"] for row in read_jsonl(out)] == [row["id"] for row in kept]
 
 
 @needs_command
@@ -504,6 +521,10 @@ BAD_OPTIONS = [
     ({"memory": -1}, ValueError, "memory"), ({"tmp": 5}, TypeError, "tmp: expected a path"),
     ({"tmp": "/no/where"}, OSError, "/no/where"),
     ({"progress": 5}, TypeError, "progress"), ({"colour": 1}, TypeError, "colour"),
+    ({"keep_copies": 0}, ValueError, "keep_copies: 1, the default"), ({"keep_copies": -1}, ValueError, "keep_copies"),
+    ({"only_contained": 2}, ValueError, "only_contained: expected a share"),
+    ({"only_contained": 0.5, "by": "url"}, ValueError, "only_contained and by url or title"),
+    ({"only_contained": 0.5, "link": "any"}, ValueError, "only_contained and chains"),
 ]
 
 

@@ -38,6 +38,7 @@ class Rules:
         self.by, self.keep, self.link = ["content"], [("first", None)], "kept"
         self.within = self.across = None
         self.recipe = "page"
+        self.only_contained = None
         self.__dict__.update(given)
 
     def measures(self):
@@ -94,6 +95,13 @@ def near_by_content(a, b, rules):
     if not a.set or not b.set or jaccard(a, b) < Fraction(rules.similarity) or not shares_band(a, b, rules):
         return None
     return (jaccard(a, b),)
+
+
+def contained(copy, kept, rules):
+    """Whether a document that stays has enough of what would be its copy."""
+    if rules.only_contained is None or copy.digest == kept.digest:
+        return True
+    return Fraction(len(copy.set & kept.set), len(copy.set)) >= Fraction(rules.only_contained)
 
 
 # ---- which one stays
@@ -178,13 +186,33 @@ def decide(documents, rules):
         return decided
     kept = []
     for d in by_rank:
-        found = [(k, e) for k in kept if not d.known and (e := near(k, d, rules))]
+        found = [(k, e) for k in kept if not d.known and (e := near(k, d, rules)) and contained(d, k, rules)]
         if found:
             decided[d.position] = min(found, key=lambda pair: strength(d, *pair, rules, order))
         else:
             decided[d.position] = (d, None)
             kept.append(d)
     return decided
+
+
+def groups(documents, decided):
+    """By the position of the original, the documents of its group that are not known, in order."""
+    found = {}
+    for d in documents:
+        if not d.known:
+            found.setdefault(decided[d.position][0].position, []).append(d)
+    return found
+
+
+def spared(documents, decided, rules, copies):
+    """The positions of copies that stay, where so many documents of each group do: the first in the order of keeping,
+    but none of a known document."""
+    stay = set()
+    for original, members in groups(documents, decided).items():
+        if not documents[original].known:
+            others = sorted((d for d in members if d.position != original), key=lambda d: rank(d, rules))
+            stay.update(d.position for d in others[:copies - 1])
+    return stay
 
 
 def pairs(documents, rules):

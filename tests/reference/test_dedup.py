@@ -97,12 +97,13 @@ def arguments_of(rules):
 class Collection:
     """Random documents in files, some of them known, the rules of a run, and what they come to."""
 
-    def __init__(self, seed, folder):
+    def __init__(self, seed, folder, **fixed):
         self.rng = rng = random.Random(seed)
         self.folder = folder
         vocabulary = [f"w{i}" for i in range(rng.choice([12, 300]))]
         originals = [rng.choices(vocabulary, k=rng.choice([4, 8, 20, 60])) for _ in range(rng.choice([1, 5, 12]))]
         self.rules = random_rules(rng)
+        self.rules.__dict__.update(fixed)
         made = [random_record(rng, f'd"{i}' if rng.random() < 0.9 else "twice", random_text(rng, vocabulary, originals))
                 for i in range(rng.choice([0, 1, 2, 30, 60, 90]))]
         self.known = made[:len(made) // 3] if rng.random() < 0.25 else []
@@ -140,10 +141,11 @@ class Collection:
         return f"{self.near_options} {self.keep_options} {self.against}"
 
 
-def collections(rounds=ROUNDS):
+def collections(rounds=ROUNDS, **fixed):
+    """Random ones, but for rules that are fixed."""
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(rounds):
-            yield Collection(seed, folder)
+            yield Collection(seed, folder, **fixed)
 
 
 def shown(share):
@@ -221,18 +223,61 @@ def test_groups_are_those_of_dedup():
         same(got, expected, c)
 
 
+def counts_of(members, field):
+    """How many documents have each value, the most frequent first."""
+    values = [d.record[field] for d in members if d.record.get(field) is not None]
+    return sorted(((value, values.count(value)) for value in set(values)), key=lambda each: (-each[1], each[0].encode()))
+
+
 def test_annotated_records_hold_what_they_held_and_what_was_decided():
     for c in collections(20):
         out = os.path.join(c.folder, "annotated.jsonl")
-        run("dedup", *c.near_options, *c.keep_options, *c.against, c.path, "-o", out, "--annotate")
+        prefix = c.rng.choice(["", "dp_"])
+        run("dedup", *c.near_options, *c.keep_options, *c.against, c.path, "-o", out, "--annotate", "--count-by", "site",
+            *(["--annotate-prefix", prefix] if prefix else []))
         decided = grouping.decide(c.documents, c.rules)
+        groups = grouping.groups(c.documents, decided)
         lines = read_lines(out)
         assert len(lines) == len(c.new), str(c)
         for d, line in zip(c.new, lines):
             original = decided[d.position][0]
-            copy = original is not d
-            assert json.loads(line) == {**d.record, "group": original.id, "isDuplicate": copy,
-                                        "originalId": original.id if copy else None}, (str(c), line)
+            copy, members = original is not d, groups[original.position]
+            counts = None if copy else counts_of(members, "site")
+            added = {"group": original.id, "isDuplicate": copy, "originalId": original.id if copy else None,
+                     "groupSize": len(members), "groupCounts": counts and dict(counts) or (None if copy else {})}
+            got = json.loads(line)
+            assert got == {**d.record, **{prefix + name: value for name, value in added.items()}}, (str(c), line)
+            assert copy or list(got[prefix + "groupCounts"].items()) == counts, (str(c), line)
+
+
+def test_some_copies_of_each_group_are_kept():
+    for c in collections():
+        copies = c.rng.choice([1, 2, 3, 50])
+        kept, removed, summary = c.dedup(*c.against, "--keep-copies", copies)
+        decided = grouping.decide(c.documents, c.rules)
+        spared = grouping.spared(c.documents, decided, c.rules, copies)
+        stays = [decided[d.position][0] is d or d.position in spared for d in c.new]
+        assert kept == [d.line for d, stay in zip(c.new, stays) if stay], (str(c), copies)
+        assert [json.loads(line)["id"] for line in removed] == [d.id for d, stay in zip(c.new, stays) if not stay], str(c)
+        assert summary["kept"] == len(kept) and summary["removed"] == len(removed), str(c)
+
+
+def test_what_is_not_contained_stays():
+    fewer = 0
+    for c in collections(method="auto", by=["content"], link="kept", bands=0, rows=0):
+        c.rules.only_contained = c.rng.choice(["0.5", "0.8", "0.9", "1"])
+        kept, removed, _ = c.dedup(*c.against, "--only-contained", c.rules.only_contained)
+        decided = grouping.decide(c.documents, c.rules)
+        assert kept == [d.line for d in c.new if decided[d.position][0] is d], str(c)
+        expected = [{"id": d.id, "originalId": original.id, "reason": evidence[0], "similarity": shown(evidence[1]),
+                     "distance": grouping.apart(d, original)}
+                    for d in c.new for original, evidence in [decided[d.position]] if original is not d]
+        same([json.loads(line) for line in removed], expected, c)
+        c.rules.only_contained = None
+        near = grouping.decide(c.documents, c.rules)
+        fewer += len(expected) < sum(near[d.position][0] is not d for d in c.new)
+    assert fewer, "in some collections less goes than without it"
+    return f"less went in {fewer} of {ROUNDS} collections"
 
 
 def test_nothing_goes_from_what_stays():

@@ -97,10 +97,10 @@ static void bad_records_are_named_and_left_out(void **state) {
 
 static void a_json_document_is_told_from_jsonl(void **state) {
     (void)state;
-    write_text("a.json", "[\n[{\"text\":\"a\"}]\n");
-    check("a.json", "",
-          "a.json:1: looks like one JSON document over several lines, not JSONL; convert it with jq -c '.[]'\n"
-          "a.json:2: a JSON array, where JSONL has an object in each line; convert it with jq -c '.[]'\n");
+    write_text("a.jsonl", "[\n[{\"text\":\"a\"}]\n");
+    check("a.jsonl", "",
+          "a.jsonl:1: looks like a JSON array over several lines, not JSONL: --format json reads it\n"
+          "a.jsonl:2: a JSON array, where JSONL has an object in each line; a file that is one array: --format json\n");
     write_text("a.json", " { \n\"text\":\"a\"\n");
     check("a.json", "",
           "a.json:1: looks like one JSON document over several lines, not JSONL; convert it with jq -c .\n"

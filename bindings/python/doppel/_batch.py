@@ -41,7 +41,7 @@ def _method(method: str | None, distance: Any, bands: Any, rows: Any, similarity
 
 
 def _options(*, method=None, similarity=None, distance=None, bands=None, rows=None, boilerplate=0, by="content",
-             link="kept", url_keep=(), limit=0, **shared) -> dict[str, Any]:
+             link="kept", url_keep=(), limit=0, only_contained=None, keep_copies=1, **shared) -> dict[str, Any]:
     """The options that all of these calls share, checked, as the extension takes them."""
     method = _method(method, distance, bands, rows, similarity)
     rules = dict(zip(_URL_RULES, (1 << i for i in range(len(_URL_RULES)))))
@@ -58,7 +58,15 @@ def _options(*, method=None, similarity=None, distance=None, bands=None, rows=No
         "link_any": bool(one_of("link", link, _LINKS)),
         "url_without": bits_of("url_keep", url_keep, rules) if url_keep else 0,
         "limit": count_of("limit", limit),
+        "only_contained": None if only_contained is None else share_of("only_contained", only_contained),
+        "keep_copies": _copies_of(keep_copies),
     }
+
+
+def _copies_of(keep_copies: Any) -> int:
+    if count_of("keep_copies", keep_copies) == 0:
+        raise ValueError("keep_copies: 1, the default, keeps one document of each group; 0 would keep nothing")
+    return count_of("keep_copies", keep_copies)
 
 
 # ---- a batch in memory ----
@@ -107,7 +115,7 @@ def pairs(data: Any, *, against: Any = None, method: str | None = None, similari
 
 _SHARED = ("method similarity distance bands rows recipe bits min_words boilerplate by within across text id url title "
            "html content url_keep missing tmp memory threads progress").split()
-_GROUPING = [*_SHARED, "keep", "link"]
+_GROUPING = [*_SHARED, "keep", "link", "only_contained"]
 
 
 def cluster(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
@@ -115,13 +123,14 @@ def cluster(data: Any, *, against: Any = None, method: str | None = None, simila
             link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
             boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
             text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
-            content: str = "main", url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0,
-            threads: int = 0, progress: Progress = None) -> Any:
+            content: str = "main", url_keep: Any = (), only_contained: float | None = None, missing: str = "error",
+            tmp: Any = None, memory: int = 0, threads: int = 0, progress: Progress = None) -> Any:
     """Which group each document is in, and which document of the group is kept.
 
     In the order of `keep` ("first"; "longest,id", "newest:date", "https,shortest-url,first", ...) a document is kept unless
     it is near one that is kept already; link="any" puts whatever is near any document of a group into it. Other options
     are those of pairs().
+    only_contained: a document is a copy only if the kept one has at least this share of its shingles; 1 loses none.
 
     Gives a Table with id, group (the id of the kept document), kept, reason and similarity, a row for each document; for
     a list, a list of Cluster.
@@ -182,11 +191,13 @@ def dedup(data: Any, *, against: Any = None, method: str | None = None, similari
           link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
           boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
           text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
-          content: str = "main", url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0,
-          threads: int = 0, progress: Progress = None) -> Any:
+          content: str = "main", url_keep: Any = (), only_contained: float | None = None, keep_copies: int = 1,
+          missing: str = "error", tmp: Any = None, memory: int = 0, threads: int = 0,
+          progress: Progress = None) -> Any:
     """One of each: the data without copies and near-copies, and without what `against` has.
 
-    Options are those of cluster(). The data is held while it is worked on, but its strings are not copied.
+    Options are those of cluster(), and keep_copies: up to so many documents of each group stay, in the order of `keep`;
+    copies of what `against` has all go. The data is held while it is worked on, but its strings are not copied.
 
     Gives a Deduplicated, which is Arrow data and has the rows of the caller's own library in `kept`; for a list, a list.
     Either has `mask`, `removed` (with the original of each removed document, and why) and `summary`.
@@ -200,7 +211,7 @@ def dedup(data: Any, *, against: Any = None, method: str | None = None, similari
     (0, 'content_hash')
     """
     given = locals()
-    options = _options(**{name: given[name] for name in _GROUPING})
+    options = _options(**{name: given[name] for name in [*_GROUPING, "keep_copies"]})
     data = lasting(data)
     reading = _read(data, against, options, all_columns=True)
     if not reading.is_list:
@@ -277,7 +288,7 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
                 bits: int | None = None, min_words: int = 5, boilerplate: float = 0, by: Any = "content",
                 within: str | None = None, across: str | None = None, text: str = "text", id: str = "id",
                 url: str = "url", title: str = "title", html: str = "html", content: str = "main", url_keep: Any = (),
-                allow_bad: bool = False, max_record: int = 0, limit: int = 0, tmp: Any = None, memory: int = 0,
+                only_contained: float | None = None, keep_copies: int = 1, allow_bad: bool = False, max_record: int = 0, limit: int = 0, tmp: Any = None, memory: int = 0,
                 threads: int = 0, progress: Progress = None) -> dict[str, Any]:
     """One of each, from files to files: what `doppel dedup` does, in bounded memory.
 
@@ -307,8 +318,8 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     1
     """
     given = locals()
-    options = _options(counted="bytes", **{name: given[name] for name in [*_GROUPING, "max_record", "limit", "allow_bad"]
-                                           if name != "missing"})
+    options = _options(counted="bytes", **{name: given[name] for name in [*_GROUPING, "keep_copies", "max_record", "limit",
+                                                                    "allow_bad"] if name != "missing"})
     paths, known = paths_of("inputs", inputs), [] if against is None else paths_of("against", against)
     outputs = Outputs("dedup_files", output, output_dir, allow_bad, removed=removed)
     batch = _doppel.Batch(options, outputs.tables)

@@ -42,6 +42,8 @@ static doppel_batch_options batch_options(batch_object *self, const doppel_recip
                                   .content = (doppel_content)int_option(o, "content"),
                                   .url_without = (unsigned)int_option(o, "url_without"),
                                   .limit = count_option(o, "limit"),
+                                  .only_contained = share_option(o, "only_contained"),
+                                  .keep_copies = count_option(o, "keep_copies"),
                                   .tmp = text_option(o, "tmp"),
                                   .memory = count_option(o, "memory"),
                                   .input = &self->base.input,
@@ -285,16 +287,14 @@ static bool fill_decisions(const batch_object *self, decision_columns *c, const 
     return true;
 }
 
-/* The positions of documents that are not known: all, or those that are copies. NULL: no memory. */
+/* The positions of documents that are not known: all, or those that go. NULL: no memory. */
 static uint64_t *list_positions(const batch_object *self, bool copies, size_t *count) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(self->batch, &stats);
     uint64_t *positions = malloc((size_t)(stats.documents - stats.known + 1) * sizeof *positions);
     *count = 0;
     for (uint64_t d = stats.known; positions && d < stats.documents; d++) {
-        doppel_near near;
-        doppel_batch_get(self->batch, d, &near);
-        if (!copies || near.a != near.b)
+        if (!copies || !doppel_batch_stays(self->batch, d))
             positions[(*count)++] = d;
     }
     return positions;
@@ -373,11 +373,8 @@ static uint8_t *make_mask(const batch_object *self) {
     if (!mask)
         return NULL;
     memset(mask, 1, (size_t)data->input->rows);
-    for (uint64_t d = stats.known; d < stats.documents; d++) {
-        doppel_near near;
-        doppel_batch_get(self->batch, d, &near);
-        mask[row_of(data, d - stats.known)] = near.a == near.b;
-    }
+    for (uint64_t d = stats.known; d < stats.documents; d++)
+        mask[row_of(data, d - stats.known)] = doppel_batch_stays(self->batch, d);
     return mask;
 }
 
@@ -605,7 +602,7 @@ static doppel_status do_write_removed(void *argument) {
     for (uint64_t d = s.known; d < s.documents && status == DOPPEL_OK; d++) {
         doppel_near near;
         doppel_batch_get(w->self->batch, d, &near);
-        if (near.a != near.b)
+        if (!doppel_batch_stays(w->self->batch, d))
             status = w->self->base.call.stop ? DOPPEL_ERROR_INTERRUPTED : write_removed_line(w, &near);
     }
     return status;

@@ -465,9 +465,9 @@ static bool add_row(row_writer *w, size_t row, uint64_t position) {
     bool left_out = position == DOPPEL_NO_POSITION;
     if (!left_out)
         doppel_batch_get(w->batch, position, &near);
-    bool stays = !left_out && near.a == near.b;
+    bool original = !left_out && near.a == near.b;
     /* With annotate `keep` says which rows are copies; those that are no documents are left out by a null. */
-    ((uint8_t *)w->keep.values)[row] = w->annotate ? !stays : stays;
+    ((uint8_t *)w->keep.values)[row] = w->annotate ? !original : !left_out && doppel_batch_stays(w->batch, position);
     if (!w->annotate)
         return true;
     if (left_out) {
@@ -476,7 +476,7 @@ static bool add_row(row_writer *w, size_t row, uint64_t position) {
     }
     if (!get_id(w, near.a, &id) || !builder_add_string(&w->group, id))
         return false;
-    return builder_add_string(&w->original, stays ? (doppel_slice){NULL, 0} : id);
+    return builder_add_string(&w->original, original ? (doppel_slice){NULL, 0} : id);
 }
 
 static bool fill_rows(row_writer *w, const doppel_batch_rows *rows) {

@@ -58,6 +58,13 @@ static bool fits_method(const cli_args *args, doppel_method method) {
     return true;
 }
 
+static bool check_copies(const cli_args *args) {
+    if (!args_text(args, "keep-copies") || args_number(args, "keep-copies", 0))
+        return true;
+    message("--keep-copies 0 would keep nothing: 1, the default, keeps one document of each group");
+    return false;
+}
+
 /* Reads the options of the command line into b->options. False, with a message: one is invalid. */
 static bool batch_options(batch_command *b) {
     const cli_args *args = b->args;
@@ -68,6 +75,7 @@ static bool batch_options(batch_command *b) {
                 choose_some(args, "by", evidence, &o->by) &&
                 choose_some(args, "url-keep", url_rule_choices, &o->url_without) &&
                 args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
+                args_share(args, "only-contained", &o->only_contained) && check_copies(args) &&
                 number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
                 number_of(args, "distance", &o->distance);
     o->distance_zero = args_text(args, "distance") && !o->distance;
@@ -81,6 +89,8 @@ static bool batch_options(batch_command *b) {
     o->link_any = any;
     o->min_words = batch_min_words(args);
     o->keep = args_text(args, "keep");
+    o->keep_copies = args_number(args, "keep-copies", 0);
+    o->count_by = args_text(args, "count-by");
     o->within = args_text(args, "within");
     o->across = args_text(args, "across");
     o->tmp = args_text(args, "tmp");
@@ -128,7 +138,7 @@ int batch_open(batch_command *b, const cli_args *args) {
         return code;
     b->options.recipe = b->loaded.recipe;
     b->options.keep_sketches = args_text(args, "save-sketches") != NULL;
-    b->options.progress = isatty(STDERR_FILENO) ? show_stage : NULL;
+    b->options.progress = message_quiet ? NULL : show_stage;
     b->options.warn = show_warning;
     return batch_end(doppel_batch_create(&b->options, &b->batch, &error), &error);
 }
@@ -186,9 +196,11 @@ void batch_tell_resume(const cli_args *args, int code) {
 static int batch_read(batch_command *b, const char *const *paths, size_t count, bool known, bool *usable) {
     doppel_input_counts counts = {0};
     doppel_error error = {0};
+    progress_limit(known ? 0 : b->options.limit);
     progress_begin("reading");
     doppel_status status = doppel_batch_read(b->batch, paths, count, known, &counts, &error);
     int code = reading_ended(status, &b->input, &error, &counts);
+    progress_limit(0);
     *usable = status == DOPPEL_OK && !nothing_read(b->args, &counts);
     batch_tell_resume(b->args, code);
     if (!known)
@@ -291,9 +303,10 @@ void batch_tell_plan(const batch_command *b) {
     double similarity = doppel_batch_get_options(b->batch)->similarity;
     bool by_content = !b->options.by || b->options.by & DOPPEL_BY_CONTENT;
     if (stats.bands && by_content)
-        message("%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
-                stats.bands, stats.bands == 1 ? "" : "s", stats.rows, stats.rows == 1 ? "" : "s",
-                found_at(&stats, similarity), similarity, found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
+        message_summary(
+            "%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
+            stats.bands, stats.bands == 1 ? "" : "s", stats.rows, stats.rows == 1 ? "" : "s",
+            found_at(&stats, similarity), similarity, found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);
 }
 
 void batch_summary(const batch_command *b, text_buffer *out) {

@@ -67,10 +67,13 @@ typedef struct batch_command {
      "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
      "shortest, https, shortest-url, id (the smallest, by its bytes), newest:FIELD, oldest:FIELD, largest:FIELD, "  \
      "smallest:FIELD"},                                                                                             \
+        {"link", 0, OPTION_TEXT, "HOW",                                                                             \
+         "kept (the default): near a document that is kept; any: near any of the group, so that chains are "        \
+         "one group"},                                                                                              \
     {                                                                                                               \
-        "link", 0, OPTION_TEXT, "HOW",                                                                              \
-            "kept (the default): near a document that is kept; any: near any of the group, so that chains are "     \
-            "one group"                                                                                             \
+        "only-contained", 0, OPTION_TEXT, "S",                                                                      \
+            "a copy is one only if the kept document has at least this share of its shingles, e.g. 0.95; 1 loses "  \
+            "none"                                                                                                  \
     }
 
 /* Prints a message and returns false when options that these commands have in common contradict each other or the

@@ -101,10 +101,11 @@ static int tell_summary(const verdict_job *job, int code) {
     char known[48] = "";
     if (job->known_unique)
         snprintf(known, sizeof known, "%llu already there, ", (unsigned long long)job->known_unique);
-    message("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)", documents,
-            documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
-            duplicates == 1 ? "" : "s", (unsigned long long)job->by[DOPPEL_REASON_URL],
-            (unsigned long long)job->by[DOPPEL_REASON_CONTENT], (unsigned long long)job->by[DOPPEL_REASON_TITLE]);
+    message_summary("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)",
+                    documents, documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
+                    duplicates == 1 ? "" : "s", (unsigned long long)job->by[DOPPEL_REASON_URL],
+                    (unsigned long long)job->by[DOPPEL_REASON_CONTENT],
+                    (unsigned long long)job->by[DOPPEL_REASON_TITLE]);
     if (!args_flag(args, "json"))
         return code;
     text_buffer out = {0};

@@ -249,7 +249,7 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
     report *r = in->r;
     doppel_document *d;
     r->figures.bytes_in += record.length + 1;
-    r->figures.bytes_out += near->a == near->b ? record.length + 1 : 0;
+    r->figures.bytes_out += doppel_batch_stays(r->batch, near->b) ? record.length + 1 : 0;
     if (r->size[near->a] < 2)
         return DOPPEL_OK;
     doppel_status status = parse(in, record, &d);

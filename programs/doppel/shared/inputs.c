@@ -138,9 +138,10 @@ doppel_input_options reading_options(const cli_args *args) {
         .title_key = args_text(args, "title-key"),
         .text_key = args_text(args, "text-key"),
         .html_key = args_text(args, "html-key"),
+        .format = args_text(args, "format"),
         .bad = on_bad,
         .user = (void *)args,
-        .progress = isatty(STDERR_FILENO) ? progress_show : NULL,
+        .progress = message_quiet ? NULL : progress_show,
         .stop = &stop_asked,
         .refuse_bad = !args_flag(args, "allow-bad"),
         .unseen = on_unseen,
@@ -168,18 +169,22 @@ doppel_input_options against_options(const cli_args *args) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (args_text(args, against_keys[i]))
             *keys[i] = args_text(args, against_keys[i]);
+    if (args_text(args, "against-format"))
+        o.format = args_text(args, "against-format");
     o.option_prefix = "against-";
     o.unseen = on_unseen_known;
     return o;
 }
 
 bool check_against(const cli_args *args) {
+    const char *alone = args_text(args, "against-format") ? "against-format" : NULL;
     for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
-        if (args_text(args, against_keys[i]) && !args_text(args, "against")) {
-            message("--%s needs --against", against_keys[i]);
-            return false;
-        }
-    return true;
+        if (args_text(args, against_keys[i]))
+            alone = against_keys[i];
+    if (!alone || args_text(args, "against"))
+        return true;
+    message("--%s needs --against", alone);
+    return false;
 }
 
 bool is_store_url(const char *text) {

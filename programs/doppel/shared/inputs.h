@@ -40,11 +40,12 @@ doppel_input_options reading_options(const cli_args *args);
 doppel_input_options against_options(const cli_args *args);
 
 /* Of commands that have --against; only those that read URLs and titles have the last two. */
-#define AGAINST_OPTIONS                                                                                   \
-    {"against-text-key", 0, OPTION_TEXT, "KEY",                                                           \
-     "the field with the text of records of --against (default: --text-key)"},                            \
-        {"against-html-key", 0, OPTION_TEXT, "KEY", "the field with their page (default: --html-key)"}, { \
-        "against-id-key", 0, OPTION_TEXT, "KEY", "the field with their id (default: --id-key)"            \
+#define AGAINST_OPTIONS                                                                                 \
+    {"against-text-key", 0, OPTION_TEXT, "KEY",                                                         \
+     "the field with the text of records of --against (default: --text-key)"},                          \
+        {"against-html-key", 0, OPTION_TEXT, "KEY", "the field with their page (default: --html-key)"}, \
+        {"against-id-key", 0, OPTION_TEXT, "KEY", "the field with their id (default: --id-key)"}, {     \
+        "against-format", 0, OPTION_TEXT, "FORMAT", "the format of --against (default: --format)"       \
     }
 #define AGAINST_BATCH_OPTIONS                                                                                       \
     AGAINST_OPTIONS, {"against-url-key", 0, OPTION_TEXT, "KEY", "the field with their URL (default: --url-key)"}, { \

@@ -9,6 +9,7 @@
 #include "common/progress.h"
 #include "shared/inputs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <glob.h>
 #include <limits.h>
@@ -329,22 +330,86 @@ bool check_jsonl_name(const char *path) {
     return false;
 }
 
-bool writes_tables(const cli_args *args) {
-    const char *out = args_text(args, "output");
-    return args_text(args, "output-dir") || (out && is_table_name(out));
+/* Whether an input is a table, or a folder with one in it. */
+static bool has_tables(const char *input) {
+    DIR *folder = opendir(input);
+    bool found = !folder && is_table_name(input);
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));) {
+        char path[PATH_MAX];
+        bool inside = entry->d_type == DT_DIR && entry->d_name[0] != '.' &&
+                      snprintf(path, sizeof path, "%s/%s", input, entry->d_name) < (int)sizeof path;
+        found = inside ? has_tables(path) : entry->d_type != DT_DIR && is_table_name(entry->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    return found;
 }
 
-bool check_documents_output(const cli_args *args) {
+bool writes_tables(const cli_args *args) {
+    const char *out = args_text(args, "output");
+    bool found = out && is_table_name(out);
+    for (size_t i = 0; args_text(args, "output-dir") && get_tables() && i < args->operand_count && !found; i++)
+        found = has_tables(args->operands[i]);
+    return found;
+}
+
+/* What a format is called that has rows or lines; NULL for others, and for no name. */
+static const char *rows_format(const char *name) {
+    static const char *const with_rows[] = {"CSV", "TSV", "lines"};
+    for (size_t i = 0; name && i < sizeof with_rows / sizeof *with_rows; i++)
+        if (!strcasecmp(name, with_rows[i]))
+            return with_rows[i];
+    return NULL;
+}
+
+bool writes_rows(const cli_args *args) {
+    const char *out = args_text(args, "output"), *asked = args_text(args, "format");
+    if (!out || args_flag(args, "annotate"))
+        return false;
+    const char *named = is_stdout(out) ? NULL : doppel_input_format(out);
+    if (named || asked)
+        return rows_format(named ? named : asked);
+    for (size_t i = 0; i < args->operand_count; i++)
+        if (!rows_format(doppel_input_format(args->operands[i])))
+            return false;
+    return args->operand_count;
+}
+
+/* Prints a message and returns false when rows would go under the name of another format. */
+static bool check_rows_name(const cli_args *args) {
+    const char *out = args_text(args, "output"), *asked = args_text(args, "format");
+    const char *named = is_stdout(out) ? NULL : doppel_input_format(out);
+    for (size_t i = 0; named && i < args->operand_count; i++) {
+        const char *format = asked ? asked : doppel_input_format(args->operands[i]);
+        if (!format || !strcasecmp(format, named))
+            continue;
+        message("%s: %s is %s: choose another name, such as one that ends in %s", out, args->operands[i], format,
+                !strcasecmp(format, "TSV")   ? ".tsv"
+                : !strcasecmp(format, "CSV") ? ".csv"
+                : rows_format(format)        ? ".txt"
+                                             : ".jsonl");
+        return false;
+    }
+    return true;
+}
+
+bool check_documents_output(const cli_args *args, bool rows) {
     const char *out = args_text(args, "output"), *folder = args_text(args, "output-dir");
     bool dry = args_flag(args, "dry-run");
     if (!out && !folder && !dry)
         message("%s needs an output: -o OUT (- for stdout), or --dry-run", args->command->name);
     else if (out && folder)
         message("--output and --output-dir: give one of them");
-    else if (folder && !get_tables())
+    else if (folder && !rows && !get_tables())
         message("--output-dir writes Parquet: " WHERE_PARQUET_IS);
+    else if (rows && args_flag(args, "annotate") && folder && !writes_tables(args))
+        message("--annotate writes JSONL to one file: give --output OUT instead of --output-dir");
+    else if (rows && args_text(args, "format") && writes_tables(args))
+        message("--format reads no Parquet: leave it out");
+    else if (rows && !dry && writes_rows(args))
+        return check_rows_name(args);
     else
-        return dry || writes_tables(args) || check_jsonl_name(out);
+        return dry || folder || writes_tables(args) || check_jsonl_name(out);
     return false;
 }
 

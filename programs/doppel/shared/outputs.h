@@ -23,10 +23,10 @@
             "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 
-#define OUTPUT_DIR_OPTION                                                                                            \
-    {                                                                                                                \
-        "output-dir", 0, OPTION_FILE, "DIR",                                                                         \
-            "in place of --output, for Parquet: write one file for each input, under its own name below this folder" \
+#define OUTPUT_DIR_OPTION                                                                               \
+    {                                                                                                   \
+        "output-dir", 0, OPTION_FILE, "DIR",                                                            \
+            "in place of --output: write one file for each input, under its own name below this folder" \
     }
 
 /* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
@@ -109,11 +109,14 @@ bool check_jsonl_name(const char *path);
 /* Whether it is a name of a table, and tables can be written. */
 bool is_table_name(const char *path);
 
-/* Of a command that writes documents: whether they go to tables (--output-dir, or the name that --output has). */
+/* Of a command that writes documents: whether they go to tables, by the name that --output has; with --output-dir, by
+ * those of the inputs. */
 bool writes_tables(const cli_args *args);
 /* Prints a message and returns false when such a command has no output and no --dry-run, has two, or one with a name of
- * another format. */
-bool check_documents_output(const cli_args *args);
+ * another format. `rows`: it can write rows of CSV and lines as they stand, and files of all formats to a folder. */
+bool check_documents_output(const cli_args *args, bool rows);
+/* Whether such a command writes rows, by --format and the names of its inputs and its output. */
+bool writes_rows(const cli_args *args);
 
 /* Opens --output and the other files that are written, and leaves them as they were, so that one that cannot be written
  * is known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */

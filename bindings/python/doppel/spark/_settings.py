@@ -17,6 +17,8 @@ MAX_RECORD = 64 << 20
 
 _CONTENT_OPTIONS = ("method similarity distance bands rows recipe bits min_words by link within across content "
                     "url_keep missing").split()
+# Those that `doppel dedup` has beside them.
+_OF_ONE_MACHINE = ("keep_copies", "only_contained", "count_by", "annotate_prefix", "format")
 
 
 class Settings:
@@ -35,6 +37,7 @@ class Settings:
         if boilerplate:
             raise ValueError("boilerplate: what many documents share cannot be left out in Spark; "
                              "use `doppel dedup --boilerplate`, or cut it beforehand with `doppel trim`")
+        _refuse_of_one_machine(options)
         unknown = [name for name in options if name not in _CONTENT_OPTIONS]
         if unknown:
             raise TypeError(f"unknown option {unknown[0]!r}")
@@ -103,6 +106,12 @@ def _refuse_titles(by: Any, title: Any) -> None:
 
     if title is not None or "title" in names_of("by", by):
         raise ValueError("title: titles cannot be compared in Spark; use `doppel dedup --by title` on one machine")
+
+
+def _refuse_of_one_machine(options: dict[str, Any]) -> None:
+    for name in _OF_ONE_MACHINE:
+        if name in options:
+            raise ValueError(f"{name}: Spark does not have it; use `doppel dedup --{name.replace('_', '-')}` on one machine")
 
 
 def _rules(keep: Any, order: str | None) -> list[str]:
