@@ -312,6 +312,8 @@ static bool take_index(request *r) {
 
 static bool fits(const parameter *p, const char *value) {
     char *end;
+    if (p->example)
+        return strlen(value) >= (size_t)p->least && strlen(value) <= (size_t)p->most;
     if (!p->choices) {
         double number = strtod(value, &end);
         bool plain = *value && !value[strspn(value, "0123456789.")] && !*end;
@@ -329,6 +331,9 @@ static bool fits(const parameter *p, const char *value) {
 static bool bad_value(request *r, const parameter *p) {
     if (p->choices)
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is one of: %s", p->name, p->choices);
+    else if (p->example)
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s has %g to %g bytes", p->name, p->least,
+                        p->most);
     else
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is a %s from %g to %g", p->name,
                         p->whole ? "whole number" : "number", p->least, p->most);
@@ -354,7 +359,7 @@ static bool take_parameter(request *r, const char *name, const char *value) {
 static bool take_parameters(request *r, char *query) {
     char *name, *value;
     bool broken;
-    while (target_next(&query, &name, &value, &broken)) {
+    while (!r->route->any_query && target_next(&query, &name, &value, &broken)) {
         if (broken)
             request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the query is not correctly percent-encoded");
         if (broken || !take_parameter(r, name, value))

@@ -13,6 +13,11 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
 #define DISTANCE \
     { .name = "distance", .help = "instead of similarity: within this many bits", .most = 128, .whole = true }
+#define CURSOR                                                                                                   \
+    {                                                                                                            \
+        .name = "cursor", .help = "those after this one: `next` of the page before", .least = 1, .most = 0x1p53, \
+        .whole = true                                                                                            \
+    }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
 #define INDEX_PROBLEMS                                                              \
@@ -31,6 +36,28 @@ const route_info routes[] = {
                  {200, &shape_verdict, "it is a duplicate, or known by this id"},
                  {409, &shape_problem, "an add with the same Idempotency-Key is in progress"},
                  {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
+    {"GET", "/v1/documents", "List the documents",
+     "In the order of adding, a page at a time: go on with cursor, until next is null. A page may have fewer documents "
+     "than limit, even none, when few match. With title, the originals with a similar title instead, the most similar "
+     "first.",
+     RIGHT_READ, BODY_NONE, NULL, true, RUN_WORKER, handle_list,
+     .parameters = {LIMIT("100", 1000),
+                    CURSOR,
+                    {.name = "kind",
+                     .help = "originals, copies that are linked or stored, or both",
+                     .choices = "all|originals|copies",
+                     .otherwise = "all"},
+                    {.name = "host",
+                     .help = "those whose URL has this host, or one below it",
+                     .example = "example.org",
+                     .least = 1,
+                     .most = 255},
+                    {.name = "title",
+                     .help = "those with a similar title, as a check compares titles; nothing is counted",
+                     .example = "The ferry returns to the harbour",
+                     .least = 1,
+                     .most = 4096}},
+     .answers = {{200, &shape_listed, "a page of them"}}},
     {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if there is none, by its URL.", RIGHT_READ,
      BODY_NONE, NULL, true, RUN_QUICK, handle_get, .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
     {"DELETE", "/v1/documents/{id}", "Forget a document", "Copies that are linked to it no longer match.", RIGHT_WRITE,
@@ -38,6 +65,11 @@ const route_info routes[] = {
     {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
      BODY_NONE, NULL, true, RUN_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
+    {"GET", "/v1/documents/{id}/copies", "List the copies of a document",
+     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL. The "
+     "document's `duplicates` counts all that came, remembered or not.",
+     RIGHT_READ, BODY_NONE, NULL, true, RUN_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
+     .answers = {{200, &shape_listed, "a page of them"}, NO_DOCUMENT}},
     {"POST", "/v1/similar", "Find documents similar to a text or page", "Originals only.", RIGHT_READ, BODY_JSON,
      &shape_document, true, RUN_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .answers = {{200, &shape_similar, "what was found"}}},
@@ -102,7 +134,7 @@ const route_info routes[] = {
      "OpenAPI 3.0, generated from the table that requests are checked against.", RIGHT_NONE, BODY_NONE, NULL, false,
      RUN_QUICK, handle_openapi, .answers = {{200, NULL, "the description"}}},
     {"GET", "/", "The console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_console, "text/html",
-     .answers = {{200, NULL, "a page"}}},
+     .any_query = true, .answers = {{200, NULL, "a page"}}},
     {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
      handle_console, "application/octet-stream",
      .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is none"}}},

@@ -47,9 +47,9 @@ typedef struct shape_info {
 } shape_info;
 
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
-extern const shape_info shape_verdict, shape_stored, shape_similar, shape_folded, shape_compared, shape_groups,
-    shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem, shape_removed,
-    shape_done;
+extern const shape_info shape_verdict, shape_stored, shape_listed, shape_similar, shape_folded, shape_compared,
+    shape_groups, shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem,
+    shape_removed, shape_done;
 
 /* ---- problems ---- */
 
@@ -99,13 +99,14 @@ extern const problem_info problems[PROBLEM_KINDS];
 typedef struct parameter {
     const char *name; /* NULL ends a list */
     const char *help;
-    const char *choices;   /* separated by |; NULL: a number */
+    const char *choices;   /* separated by |; NULL: a number or a text */
     const char *otherwise; /* NULL: none */
-    double least, most;
+    double least, most;    /* of a number; of a text: how many bytes it has */
     bool whole, required;
+    const char *example; /* of a text, which may be any; NULL: it is not a text */
 } parameter;
 
-enum { MAX_PARAMETERS = 4, MAX_ANSWERS = 6 };
+enum { MAX_PARAMETERS = 6, MAX_ANSWERS = 6 };
 
 /* Answers of a route besides the problems that every route can have. */
 typedef struct answer_info {
@@ -125,6 +126,7 @@ typedef struct route_info {
     run_kind run;
     void (*handle)(struct request *request);
     const char *type; /* of the answer; NULL: application/json */
+    bool any_query;   /* what a link adds to its address (?utm_source=...) is ignored */
     parameter parameters[MAX_PARAMETERS];
     answer_info answers[MAX_ANSWERS];
 } route_info;

@@ -253,6 +253,8 @@ void answer_list(request *r, const char *name, const doppel_stored_list *list, b
 void handle_check(request *r);
 void handle_add(request *r);
 void handle_get(request *r);
+void handle_list(request *r);
+void handle_copies(request *r);
 void handle_remove(request *r);
 void handle_similar(request *r);
 void handle_similar_to(request *r);

@@ -157,6 +157,7 @@ static const field stored_fields[] = {
     {"lastDuplicate", STRING_OR_NULL, .required = true, .help = "when the last was seen"},
     {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
     {"text", STRING_OR_NULL, .required = true, .help = "its text, where the index keeps it"},
+    {"titleSimilarity", ANY_NUMBER, .help = "in a list by title: how similar its title is"},
     END,
 };
 const shape_info shape_stored = {"Stored", "A document as it is remembered.", stored_fields, false, false};
@@ -236,6 +237,14 @@ const shape_info shape_compared = {"Compared", "Every measure on two texts.", co
 static const field groups_fields[] = {
     {"groups", ANY_ARRAY, .required = true, .help = "the largest first", .shape = &shape_stored}, END};
 const shape_info shape_groups = {"Groups", "Originals with the most copies.", groups_fields, false, false};
+
+static const field listed_fields[] = {
+    {"documents", ANY_ARRAY, .required = true, .help = "without their texts", .shape = &shape_stored},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
+    END,
+};
+const shape_info shape_listed = {"Listed", "A page of documents.", listed_fields, false, false};
 
 static const field histogram_fields[] = {
     {"count", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
