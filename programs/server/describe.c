@@ -185,8 +185,10 @@ static void write_body(text_buffer *out, const route_info *r) {
     text_member(out, "requestBody");
     text_format(out,
                 "{\"required\":%s,\"content\":{\"%s\":{\"schema\":", r->body == BODY_JSON_OPTIONAL ? "false" : "true",
-                r->body == BODY_LINES ? "application/x-ndjson" : "application/json");
-    if (r->body == BODY_LINES)
+                body_type(r));
+    if (r->body == BODY_FILE)
+        text_put(out, "{\"type\":\"string\",\"format\":\"binary\"}");
+    else if (r->body == BODY_LINES)
         text_put(out, "{\"type\":\"string\"}");
     else
         openapi_reference(out, r->takes);

@@ -213,7 +213,7 @@ static void answer_page(request *r, const doppel_stored_list *list, uint64_t nex
     for (size_t i = 0; i < list->count; i++) {
         text_put(&r->answer, i ? "," : "");
         text_stored(&r->answer, &list->stored[i], r->index->bits);
-        if (by_title) {
+        if (by_title && !r->answer.failed) {
             r->answer.length--; /* its last brace */
             text_member_share(&r->answer, "titleSimilarity", list->stored[i].similarity);
             text_put(&r->answer, "}");

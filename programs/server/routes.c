@@ -20,6 +20,12 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
+#define NO_RUN \
+    { 404, &shape_problem, "there is no such run" }
+#define RUN_NOT_DONE \
+    { 409, &shape_problem, "it is not done yet" }
+#define RUN_SIMILARITY \
+    { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
 #define INDEX_PROBLEMS                                                              \
     {409, &shape_problem, "it already exists, or another change is in progress"}, { \
         501, &shape_problem, "the server has no folder of indexes"                  \
@@ -111,6 +117,57 @@ const route_info routes[] = {
      .answers = {{201, &shape_backup, "where it is"},
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
+    {"POST", "/v1/runs", "Deduplicate a file",
+     "The file is analysed while it arrives, in a folder of its own, and nothing of it gets into an index. Any format "
+     "that doppel dedup reads, told by the ending of name or by how the file begins; gzip and zstd are unpacked. "
+     "Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run while its file is sent, give "
+     "an id of your own.",
+     RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,
+     .parameters =
+         {{.name = "id",
+           .help = "of the run, 16 to 64 characters of a-z, 0-9 and -; without one it is made",
+           .example = "5d1f8a0c6e2b4f97",
+           .least = 1,
+           .most = RUN_ID},
+          {.name = "name", .help = "of the file", .example = "pages.jsonl", .least = 1, .most = 255},
+          {.name = "similarity",
+           .help = "near: of at least this similarity",
+           .otherwise = "0.8",
+           .least = 0.1,
+           .most = 1},
+          {.name = "textKey", .help = "the field that has the text (text)", .example = "body", .least = 1, .most = 255},
+          {.name = "idKey", .help = "the field that has the id (id)", .example = "key", .least = 1, .most = 255}},
+     .answers = {{201, &shape_run, "the file is here, and is being analysed"},
+                 {409, &shape_problem, "there is a run with this id"}}},
+    {"GET", "/v1/runs/{id}", "Get a run", "What was found so far: of the beginning of the file first.", RIGHT_READ,
+     BODY_NONE, NULL, false, RUN_QUICK, handle_show_run, .answers = {{200, &shape_run, "the run"}, NO_RUN}},
+    {"GET", "/v1/runs/{id}/events", "Wait for news of a run",
+     "Answered as soon as the run has a higher version than after, at once when it is done or failed, and after 20 "
+     "seconds in any case.",
+     RIGHT_READ, BODY_NONE, NULL, false, RUN_WAIT, handle_run_events,
+     .parameters =
+         {{.name = "after", .help = "the version that is known", .otherwise = "0", .most = 0x1p53, .whole = true}},
+     .answers = {{200, &shape_run, "the run"}, NO_RUN}},
+    {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
+     "The pairs that are just below it, and those just above, with their texts.", RIGHT_READ, BODY_NONE, NULL, false,
+     RUN_QUICK, handle_run_examples,
+     .parameters = {RUN_SIMILARITY,
+                    {.name = "limit",
+                     .help = "at most this many on either side",
+                     .otherwise = "2",
+                     .least = 1,
+                     .most = 10,
+                     .whole = true}},
+     .answers = {{200, &shape_run_examples, "the pairs"}, NO_RUN}},
+    {"GET", "/v1/runs/{id}/kept", "Get the documents that stay", "As doppel dedup writes them: a record per line.",
+     RIGHT_READ, BODY_NONE, NULL, false, RUN_WORKER, handle_run_kept, "application/x-ndjson",
+     .parameters = {RUN_SIMILARITY}, .answers = {{200, NULL, "the records"}, NO_RUN, RUN_NOT_DONE}},
+    {"GET", "/v1/runs/{id}/removed", "Get the list of those that go",
+     "As doppel dedup --removed writes it: a line each, with the id of its original.", RIGHT_READ, BODY_NONE, NULL,
+     false, RUN_WORKER, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
+     .answers = {{200, NULL, "the list"}, NO_RUN, RUN_NOT_DONE}},
+    {"DELETE", "/v1/runs/{id}", "Delete a run", "With its file, whatever state it is in.", RIGHT_WRITE, BODY_NONE, NULL,
+     false, RUN_QUICK, handle_delete_run, .answers = {{200, &shape_removed, "it is gone"}, NO_RUN}},
     {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_list_indexes,
      .answers = {{200, &shape_indexes, "all"}}},
     {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,

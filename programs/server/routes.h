@@ -10,11 +10,12 @@ struct request;
 
 typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
 
-typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES } body_kind;
+/* BODY_LINES: NDJSON; BODY_FILE: any file of documents. */
+typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
 
-/* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, or together
- * with other adds. */
-typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD } run_kind;
+/* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
+ * other adds, or once there is news of a run. */
+typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD, RUN_WAIT } run_kind;
 
 /* ---- shapes ---- */
 
@@ -49,7 +50,7 @@ typedef struct shape_info {
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_similar, shape_folded, shape_compared,
     shape_groups, shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem,
-    shape_removed, shape_done;
+    shape_removed, shape_done, shape_run, shape_run_examples;
 
 /* ---- problems ---- */
 
@@ -68,6 +69,7 @@ typedef enum problem_kind {
     PROBLEM_NO_ROUTE,
     PROBLEM_NO_DOCUMENT,
     PROBLEM_NO_INDEX,
+    PROBLEM_NO_RUN,
     PROBLEM_METHOD,
     PROBLEM_EXISTS,
     PROBLEM_IN_PROGRESS,
@@ -81,6 +83,7 @@ typedef enum problem_kind {
     PROBLEM_STORE,
     PROBLEM_AWAY,
     PROBLEM_UNAVAILABLE,
+    PROBLEM_FULL,
     PROBLEM_NO_MEMORY,
     PROBLEM_OFF,
     PROBLEM_KINDS

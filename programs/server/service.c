@@ -292,6 +292,7 @@ int service_open(service *s, const service_options *options) {
     s->metrics.started = now_microseconds();
     pthread_mutex_init(&s->log_lock, NULL);
     tokens_init(&s->tokens);
+    runs_open(&s->runs, s);
     bool memory = limits_open(&s->limits, (double)options->rate);
     memory = idempotency_open(&s->idempotency) && memory;
     int code = indexes_open(&s->indexes, &options->first, options->indexes);
@@ -314,6 +315,7 @@ int service_open(service *s, const service_options *options) {
 void service_close(service *s) {
     workers_close(&s->workers);
     workers_close(&s->adders);
+    runs_close(&s->runs);
     indexes_close(&s->indexes);
     tokens_free(&s->tokens);
     limits_close(&s->limits);

@@ -354,6 +354,74 @@ static const field done_fields[] = {
 };
 const shape_info shape_done = {"Done", "What was done.", done_fields, false, false};
 
+static const field run_copy_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    {"similarity", ANY_NUMBER, .required = true, .help = "to the document that stays"},
+    END,
+};
+static const shape_info shape_run_copy = {"RunCopy", "A document that goes.", run_copy_fields, false, false};
+
+static const field run_group_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "of the document that stays"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    COUNT("size", "documents, with the one that stays"),
+    {"copies", ANY_ARRAY, .required = true, .help = "the first of those that go", .shape = &shape_run_copy},
+    END,
+};
+static const shape_info shape_run_group = {"RunGroup", "Documents of which one stays.", run_group_fields, false, false};
+
+static const field run_threshold_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
+    COUNT("removed", "documents that would go"),
+    END,
+};
+static const shape_info shape_run_threshold = {"RunThreshold", "What a threshold would remove.", run_threshold_fields,
+                                               false, false};
+
+static const field run_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"name", ANY_STRING, .required = true, .help = "of the file"},
+    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
+    {"why", STRING_OR_NULL, .required = true, .help = "it failed"},
+    COUNT("version", "grows with every change"),
+    COUNT("received", "bytes of the file, unpacked"),
+    {"similarity", ANY_NUMBER, .required = true, .help = "near: of at least this similarity"},
+    {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
+    COUNT("documents", "that were analysed so far"),
+    COUNT("bad", "records that could not be read"),
+    {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
+    COUNT("kept", "of these, those that stay"),
+    COUNT("removed", "those that go"),
+    COUNT("identical", "of those that go, those with the very words of their original"),
+    COUNT("groups", "of two or more"),
+    {"thresholds", ANY_ARRAY, .required = true, .help = "in steps of 0.01", .shape = &shape_run_threshold},
+    {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    END,
+};
+const shape_info shape_run = {"Run", "A file that is deduplicated.", run_fields, false, false};
+
+static const field run_text_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    {"text", ANY_STRING, .required = true, .help = "its text, up to 16 KiB"},
+    {"cut", ANY_BOOL, .required = true, .help = "whether the text is longer"},
+    END,
+};
+static const shape_info shape_run_text = {"RunText", "A document of a run.", run_text_fields, false, false};
+
+static const field run_example_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "of the two"},
+    {"a", ANY_OBJECT, .required = true, .help = "the earlier one", .shape = &shape_run_text},
+    {"b", ANY_OBJECT, .required = true, .help = "the later one", .shape = &shape_run_text},
+    END,
+};
+static const shape_info shape_run_example = {"RunExample", "Two near documents.", run_example_fields, false, false};
+
+static const field run_examples_fields[] = {
+    {"examples", ANY_ARRAY, .required = true, .help = "the least similar first", .shape = &shape_run_example}, END};
+const shape_info shape_run_examples = {"RunExamples", "Pairs at a threshold.", run_examples_fields, false, false};
+
 static const field problem_fields[] = {
     {"type", ANY_STRING, .required = true, .help = "urn:doppel:problem:NAME"},
     {"title", ANY_STRING, .required = true, .help = "what kind of problem"},
