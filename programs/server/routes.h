@@ -43,8 +43,9 @@ typedef struct field {
 typedef struct shape_info {
     const char *name, *help;
     const field *fields;
-    bool open; /* other fields are allowed, and passed through */
-    bool kept; /* the fields that the index keeps are allowed */
+    bool open;        /* other fields are allowed, and passed through */
+    bool kept;        /* the fields that the index keeps are allowed */
+    const char *some; /* fields of which it needs one, separated by |; NULL: it does not */
 } shape_info;
 
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
@@ -118,6 +119,13 @@ typedef struct answer_info {
     const char *help;
 } answer_info;
 
+/* A request that works, for docs/HTTP.md, where they are carried out in order, and for /openapi.json. */
+typedef struct route_example {
+    const char *target; /* path and query */
+    const char *body;   /* NULL: none */
+    const char *prints; /* the answer; ... stands for anything */
+} route_example;
+
 typedef struct route_info {
     const char *method; /* NULL ends the table */
     const char *path;   /* {id} and {name} stand for any one part */
@@ -128,8 +136,10 @@ typedef struct route_info {
     bool of_index;           /* is also found below /v1/indexes/{name} */
     run_kind run;
     void (*handle)(struct request *request);
-    const char *type; /* of the answer; NULL: application/json */
-    bool any_query;   /* what a link adds to its address (?utm_source=...) is ignored */
+    const char *type;            /* of the answer; NULL: application/json */
+    const char *operation, *tag; /* its name in a program, and what it is about */
+    route_example example;
+    bool any_query; /* what a link adds to its address (?utm_source=...) is ignored */
     parameter parameters[MAX_PARAMETERS];
     answer_info answers[MAX_ANSWERS];
 } route_info;
@@ -153,7 +163,9 @@ route_match route_find(const char *method, doppel_slice path);
 /* ---- documents made of the tables (describe.c) ---- */
 
 struct text_buffer;
-void openapi_write(struct text_buffer *out);
+/* `index` is the default one, whose fields a document may have; NULL: any. */
+struct index_entry;
+void openapi_write(struct text_buffer *out, const struct index_entry *index);
 void manual_write(struct text_buffer *out);
 
 #endif

@@ -554,7 +554,7 @@ int serve(const cli_args *args, const served_index *index) {
 int serve_generate(const char *what) {
     text_buffer out = {0};
     if (!strcmp(what, "openapi"))
-        openapi_write(&out);
+        openapi_write(&out, NULL);
     else
         manual_write(&out);
     bool fine = !out.failed && fwrite(out.data, 1, out.length, stdout) == out.length;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* ---- threads that work on requests ---- */
@@ -295,6 +296,10 @@ int service_open(service *s, const service_options *options) {
     runs_open(&s->runs, s);
     bool memory = limits_open(&s->limits, (double)options->rate);
     memory = idempotency_open(&s->idempotency) && memory;
+    if (options->backups && mkdir(options->backups, 0700) && errno != EEXIST) {
+        message("%s: cannot make the folder for backups: %s", options->backups, strerror(errno));
+        return EXIT_STORE;
+    }
     int code = indexes_open(&s->indexes, &options->first, options->indexes);
     if (code != EXIT_DONE)
         return code;
