@@ -292,6 +292,13 @@ def live(browser, address):
     before = page.inner_text(".tile b")
     post(address, "/v1/documents", {"id": "live", "text": "words that nobody has ever put into this order before today"})
     until(page, "before => document.querySelector('.tile b').textContent !== before", before)
+    chart = "() => [...document.querySelectorAll('figure.chart')].find(f => f.textContent.startsWith('Checks and adds by the hour'))?.textContent"
+    before = page.evaluate(chart)
+    post(address, "/v1/check", {"text": "words that were never checked before by anyone at all"})
+    until(page, f"before => ({chart})() !== before", before)
+    after = page.evaluate(chart)
+    page.reload()
+    until(page, f"after => ({chart})() === after", after)
     for how in ("document.querySelector('.state button').click()", "Object.defineProperty(document, 'hidden', {value: true})"):
         page.evaluate(how)
         page.wait_for_timeout(500)
