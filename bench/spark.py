@@ -1,11 +1,12 @@
 """Spark: doppel.spark on a cluster of one master and two workers on loopback, one core each, beside a job that passes every
-row through Python and writes it, and beside MinHashLSH of pyspark.ml.
+row through Python and writes it, and beside MinHashLSH of pyspark.ml and datatrove.
 
-    python bench/spark.py DOCUMENTS... [--skewed] [--peer N]
+    python bench/spark.py DOCUMENTS... [--skewed N] [--peer N] [--datatrove PYTHON]
 
 runs by itself, in the Python that has pyspark and libdoppel (build/spark-venv), and prints a line of JSON a measurement;
 bench/run --part spark calls it and makes a table. Documents are invented, 3,000 bytes each, a tenth of them near copies
-(one word in twenty replaced at most). --skewed adds one template and one text repeated, a tenth of all each.
+(one word in a hundred replaced at most). --skewed N runs N plain documents, then N of which half are one text and a tenth
+(at most 100,000) pages of one template. --peer N runs dedup and the peers on N; PYTHON is one that has datatrove.
 """
 import json
 import os
@@ -21,6 +22,8 @@ WORDS = 500
 SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", "spark.executor.memory": "1500m",
             "spark.driver.memory": "1500m", "spark.sql.shuffle.partitions": "8", "spark.ui.showConsoleProgress": "false",
             "spark.ui.enabled": "true", "spark.sql.ui.retainedExecutions": "1000"}
+FILE_ROWS = 20000
+TEMPLATE_PAGES = 100000
 PEER_ROWS = 5  # rows a band of MinHashLSH: one hash a band, so that it finds what doppel finds
 
 
@@ -30,30 +33,33 @@ def vocabulary():
 
 
 def make(path, count, skewed):
-    """Parquet files of documents."""
+    """Parquet files of documents. Skewed: a tenth, at most 100,000, are pages of one template, and half are one text."""
+    import numpy
     import pyarrow
     import pyarrow.parquet
 
-    rng, words = random.Random(count), vocabulary()
+    rng, words = numpy.random.default_rng(count), numpy.array(vocabulary(), dtype=object)
     os.makedirs(path)
-    frame, hot, last = rng.choices(words, k=WORDS - 60), " ".join(rng.choices(words, k=WORDS)), []
-    for number, first in enumerate(range(0, count, 20000)):
+    frame, hot, last = words[rng.integers(len(words), size=WORDS - 60)], words[rng.integers(len(words), size=WORDS)], []
+    for number, first in enumerate(range(0, count, FILE_ROWS)):
+        rows = min(FILE_ROWS, count - first)
+        made = rng.integers(len(words), size=(rows, WORDS))
         texts = []
-        for at in range(min(20000, count - first)):
-            if skewed and at % 10 == 1:
-                texts.append(" ".join(frame + rng.choices(words, k=60)))
-            elif skewed and at % 10 == 2:
+        for at in range(rows):
+            if skewed and at % 2 == 1:
                 texts.append(hot)
-            elif at % 10 == 0 and last:
-                copy = list(last)
-                for _ in range(rng.randrange(5)):
-                    copy[rng.randrange(len(copy))] = rng.choice(words)
-                texts.append(" ".join(copy))
+            elif skewed and at % 10 == 2 and first + at < 10 * TEMPLATE_PAGES:
+                texts.append(numpy.concatenate([frame, words[made[at, :60]]]))
+            elif at % 10 == 0 and len(last):
+                copy = last.copy()
+                copy[rng.integers(WORDS, size=rng.integers(5))] = words[made[at, 0]]
+                texts.append(copy)
             else:
-                last = rng.choices(words, k=WORDS)
-                texts.append(" ".join(last))
-        ids = [f"doc-{first + at:09}" for at in range(len(texts))]
-        pyarrow.parquet.write_table(pyarrow.table({"id": ids, "text": texts}), f"{path}/{number:05}.parquet")
+                last = words[made[at]]
+                texts.append(last)
+        ids = [f"doc-{first + at:09}" for at in range(rows)]
+        table = pyarrow.table({"id": ids, "text": [" ".join(text.tolist()) for text in texts]})
+        pyarrow.parquet.write_table(table, f"{path}/{number:05}.parquet")
 
 
 def session(master):
@@ -135,32 +141,77 @@ def measure_peer(spark, path, count, out):
     return {"documents": count, "MinHashLSH": round(taken, 2), "pairs": spark.read.parquet(out).count()}
 
 
+def measure_datatrove(python, path, count, folder):
+    """datatrove's minhash with its local executor, on two cores, from JSONL to JSONL (bench/peers_dedup.py)."""
+    import pyarrow.parquet
+
+    rows = pyarrow.parquet.read_table(path).to_pylist()
+    with open(f"{folder}/peer.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    done = subprocess.run([python, os.path.join(ROOT, "bench", "peers_dedup.py"), "datatrove", f"{folder}/peer.jsonl",
+                           f"{folder}/datatrove"], stdout=subprocess.PIPE, text=True, check=True)
+    with open(f"{folder}/datatrove/kept", encoding="utf-8") as file:
+        kept = len(file.read().split())
+    return {"documents": count, "datatrove": round(float(done.stdout.splitlines()[-1].split("\t")[1]), 2),
+            "removed": count - kept}
+
+
 def measure_spark(bench):
     """The part `spark` of bench/run: in the environment of the tests of Spark, with the module of the build."""
     subprocess.run(["scripts/venv", "build/spark-venv", "tests/spark/requirements.txt"], cwd=ROOT, check=True)
     python = os.path.join(ROOT, "build", "spark-venv", "bin", "python")
-    sizes = ["20000"] if bench.options.quick else ["100000", "300000", "1000000"]
-    command = [python, os.path.abspath(__file__), *sizes, *(() if bench.options.quick else ("--skewed", "--peer", "20000"))]
+    command = [python, os.path.abspath(__file__), *(["20000"] if bench.options.quick else ["100000", "1000000", "5000000"])]
+    if not bench.options.quick:
+        subprocess.run(["scripts/venv", "build/peers-venv", "bench/requirements-dedup.txt"], cwd=ROOT, check=True)
+        command += ["--skewed", "2000000", "--peer", "20000", "--datatrove",
+                    os.path.join(ROOT, "build", "peers-venv", "bin", "python")]
     environment = dict(os.environ, PYTHONPATH=os.path.join(bench.options.build, "python"))
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     for line in done.stdout.splitlines():
         found = json.loads(line)
-        kind = " skewed" if found.get("skewed") else ""
+        count, kind = found["documents"], " skewed" if found.get("skewed") else ""
         if "dedup" in found:
-            bench.table.add(f"Spark, 2 executors:{kind} {found['documents']:,} documents", found["documents"] / found["dedup"] / 1e6,
-                            "M/s", command="bench/spark.py", peer="a job that passes rows on", ratio=found["ratio"])
-        else:
-            bench.table.add(f"Spark, MinHashLSH: {found['documents']:,} documents",
-                            found["documents"] / found["MinHashLSH"] / 1e6, "M/s", command="bench/spark.py")
+            bench.table.add(f"Spark, 2 executors:{kind} {count:,} documents", count / found["dedup"] / 1e6, "M/s",
+                            command="bench/spark.py", peer="a job that passes rows on", ratio=found["ratio"])
+        for peer in {"MinHashLSH", "datatrove"} & {*found}:
+            bench.table.add(f"peer: {peer}, {count:,} documents", count / found[peer] / 1e6, "M/s",
+                            command="bench/spark.py --peer")
+
+
+def taken(arguments, name):
+    """The value of an option, which is taken out of the arguments; None: it is not there."""
+    if name not in arguments:
+        return None
+    at = arguments.index(name)
+    value = arguments[at + 1]
+    del arguments[at:at + 2]
+    return value
+
+
+def run_all(spark, folder, sizes, skewed, peer, datatrove):
+    def one(size, is_skewed):
+        path = f"{folder}/documents"
+        make(path, size, is_skewed)
+        print(json.dumps({**measure(spark, path, size, f"{folder}/out"), "skewed": is_skewed}), flush=True)
+        shutil.rmtree(path)
+
+    make(f"{folder}/warm", 20000, False)
+    measure(spark, f"{folder}/warm", 20000, f"{folder}/out")
+    for size in sizes:
+        one(size, False)
+    for is_skewed in (False, True) if skewed else ():
+        one(skewed, is_skewed)
+    if peer:
+        make(f"{folder}/peer", peer, False)
+        print(json.dumps(measure(spark, f"{folder}/peer", peer, f"{folder}/out")), flush=True)
+        print(json.dumps(measure_peer(spark, f"{folder}/peer", peer, f"{folder}/out")), flush=True)
+    if peer and datatrove:
+        print(json.dumps(measure_datatrove(datatrove, f"{folder}/peer", peer, folder)), flush=True)
 
 
 def main(arguments):
-    skewed, peer, sizes = "--skewed" in arguments, 0, []
-    if "--peer" in arguments:
-        at = arguments.index("--peer")
-        peer = int(arguments[at + 1])
-        arguments = arguments[:at] + arguments[at + 2:]
-    sizes = [int(each) for each in arguments if each.isdigit()]
+    arguments = list(arguments)
+    skewed, peer, datatrove = (taken(arguments, name) for name in ("--skewed", "--peer", "--datatrove"))
     os.environ.update(PYSPARK_PYTHON=sys.executable, SPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
     folder = tempfile.mkdtemp(prefix="doppel-bench-spark-")
     services = [sys.executable, os.path.join(ROOT, "scripts", "services")]
@@ -168,17 +219,7 @@ def main(arguments):
                              stdout=subprocess.PIPE, text=True, check=True)
     try:
         spark = session(started.stdout.partition("SPARK_MASTER=")[2].split()[0])
-        make(f"{folder}/warm", 2000, False)
-        measure(spark, f"{folder}/warm", 2000, f"{folder}/out")
-        for size in sizes:
-            for is_skewed in (False, True) if skewed and size == sizes[0] else (False,):
-                path = f"{folder}/{size}-{is_skewed}"
-                make(path, size, is_skewed)
-                print(json.dumps({**measure(spark, path, size, f"{folder}/out"), "skewed": is_skewed}), flush=True)
-        if peer:
-            make(f"{folder}/peer", peer, False)
-            print(json.dumps(measure(spark, f"{folder}/peer", peer, f"{folder}/out")), flush=True)
-            print(json.dumps(measure_peer(spark, f"{folder}/peer", peer, f"{folder}/out")), flush=True)
+        run_all(spark, folder, [int(each) for each in arguments], int(skewed or 0), int(peer or 0), datatrove)
         spark.stop()
     finally:
         subprocess.run([*services, "stop", "spark", "--dir", f"{folder}/service"], check=False)

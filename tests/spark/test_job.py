@@ -76,7 +76,7 @@ def test_lines_are_those_of_the_command(master, corpus, wanted, tmp_path):
     check(tmp_path, wanted)
     summary = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
     assert summary["kept"] == len(wanted[0]) and summary["expectedRecall"] > 0.999
-    assert re.search(r"doppel\.spark sketch: [\d,]+ rows, .* s\n", err) and "doppel.spark decide: " in err
+    assert re.search(r"doppel\.spark keys: [\d,]+ rows, .* s\n", err) and "doppel.spark decide: " in err
     if FULL:
         code, out, err = submit(master, *arguments, "--output", tmp_path / "again")
         assert code == 0, err[-4000:]
@@ -101,7 +101,7 @@ def test_an_executor_that_is_killed(master, corpus, wanted, tmp_path):
     running = submit(master, "--input", corpus, "--output", tmp_path / "unique", "--removed", tmp_path / "removed",
                      conf={"spark.speculation": "true", "spark.speculation.multiplier": "1.2"}.items(), wait=False)
     for line in running.stdout:
-        if "doppel.spark sketch:" in line:
+        if "doppel.spark keys:" in line:
             break
     time.sleep(1)
     killed = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and is_executor(pid, master)]
@@ -145,6 +145,6 @@ def test_cost_is_explained(capsys):
     said = capsys.readouterr().out
     assert said.startswith("1,000,000,000 documents of 3,000 bytes")
     link = next(line for line in said.splitlines() if line.startswith("link"))
-    assert link.split()[1:5] == ["480.0", "GB", "480", "B"]
+    assert link.split()[1:5] == ["576.0", "GB", "576", "B"]
     with pytest.raises(SystemExit):
         job.main(["--explain", "--boilerplate", "0.1"])

@@ -111,6 +111,46 @@ static void what_is_no_sketch_is_refused(void **state) {
     dp_buffer_free(&entries);
 }
 
+/* With keys_for_sets, entries are those of the same documents but for their sets: these have the wide keys that the
+ * sets make. */
+static void keys_stand_for_sets(void **state) {
+    (void)state;
+    const char *path = "a.jsonl";
+    save_mixture(path, 40, 60);
+    dp_buffer sketches = sketches_of((doppel_batch_options){0}, path);
+    dp_buffer keys = sketches_of((doppel_batch_options){.keys_for_sets = true}, path);
+    size_t at = 0, compared = 0;
+    for (size_t from = 0; from < sketches.size;) {
+        dp_entry_prefix whole, short_one;
+        dp_document_head with_set, with_keys;
+        memcpy(&whole, sketches.data + from, sizeof whole);
+        memcpy(&short_one, keys.data + at, sizeof short_one);
+        memcpy(&with_set, sketches.data + from + sizeof whole, sizeof with_set);
+        memcpy(&with_keys, keys.data + at + sizeof short_one, sizeof with_keys);
+        const char *set = sketches.data + from + whole.size - with_set.set_count * sizeof(uint64_t);
+        const char *wide = keys.data + at + short_one.size - with_keys.set_count * sizeof(uint64_t);
+        assert_int_equal(with_set.keys, with_keys.keys);
+        assert_int_equal(with_keys.set_count, with_keys.keys);
+        if (with_set.keys) {
+            uint64_t hashes[100], made[DP_MOST_BANDS];
+            assert_in_range(with_set.set_count, 1, 100);
+            memcpy(hashes, set, with_set.set_count * sizeof *hashes);
+            assert_int_equal(doppel_bands_wide_keys(hashes, with_set.set_count, (int)with_set.keys, 7, made),
+                             DOPPEL_OK);
+            assert_memory_equal(wide, made, with_set.keys * sizeof *made);
+            assert_memory_equal(set - 4 * with_set.keys, wide - 4 * with_set.keys, 4 * with_set.keys);
+            compared++;
+        }
+        with_keys.set_count = with_set.set_count;
+        assert_memory_equal(&with_set, &with_keys, sizeof with_set);
+        from += whole.size;
+        at += short_one.size;
+    }
+    assert_true(compared > 10 && at == keys.size);
+    dp_buffer_free(&sketches);
+    dp_buffer_free(&keys);
+}
+
 static void sketches_have_to_be_kept(void **state) {
     (void)state;
     const char *path = "a.jsonl";
@@ -143,6 +183,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(known_sketches_are_as_known_documents, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_sketch_is_refused, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(sketches_have_to_be_kept, enter_folder, teardown),
+        cmocka_unit_test_setup_teardown(keys_stand_for_sets, enter_folder, teardown),
         cmocka_unit_test(settings_are_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 """What a run will cost, before anything runs: stages, bytes that are shuffled, and hours of a core.
 
-The model is linear in documents, with constants that `bench/run spark` measures (docs/SCALE.md has them, with the machine, and
-checks them at several sizes). Seconds are those of one core of that machine.
+The model is linear in documents, with constants that `bench/run --part spark` measures (docs/SCALE.md has them, with the
+machine, and checks them at several sizes). Seconds are those of one core of that machine.
 """
 
 from __future__ import annotations
@@ -11,35 +11,36 @@ if TYPE_CHECKING:
     from typing import Any
 
 # Measured: docs/SCALE.md, "The constants".
-SECONDS_A_BYTE = 2.0e-8  # text read, through Arrow, sketched, and its sketch stored
-SECONDS_A_KEY = 5.0e-7  # a key of a band: packed, shuffled, sorted
-SECONDS_A_MEMBER = 2.5e-5  # a document that is not alone: gathered and decided
-SECONDS_A_ROW = 6.0e-6  # a document: counted by id and by text, joined with what was decided
-SECONDS_A_SHUFFLED_BYTE = 5.0e-9  # compressed, written, fetched, read
-SECONDS_A_WRITTEN_BYTE = 1.0e-8  # of the output
-BYTES_A_KEY = 16  # 4 of the key, 12 of the text it belongs to
+SECONDS_A_BYTE_OF_KEYS = 1.3e-8  # text read, through Arrow, and made into keys
+SECONDS_A_KEY = 5.5e-7  # packed, shuffled, sorted
+SECONDS_A_ROW = 6.0e-6  # an id with its component, found and joined
+SECONDS_A_BYTE_AGAIN = 4.0e-9  # text read again, to find what is not alone
+SECONDS_A_MEMBER = 8.0e-5  # a document that is not alone: sketched, shuffled, decided
+SECONDS_A_BYTE_OF_OUTPUT = 8.5e-9  # read once more, and written
+BYTES_A_KEY = 18  # 6 of the key, 12 of the text it belongs to
+BYTES_A_FINGERPRINT = 28  # 16, and 12 of the text
 BYTES_A_HEAD = 236  # of a sketch, with an id of 28 bytes, but for keys and set
 BYTES_A_ID = 48  # an id or a node as Spark shuffles it
 BYTES_A_WORD = 6  # of text, with the space
+BROADCAST = 2 << 20  # documents that are not alone, or copies, up to which their ids are sent to all executors
 
 
 def stages(settings: Any, documents: int, document_bytes: int, together: float) -> list[dict[str, Any]]:
     """The stages, with the bytes that each shuffles and the seconds that it takes one core. `together` is the share of
     documents that are not alone: copies, and what shares a band with another."""
-    keys = settings.bands()[0] if settings.has_keys and settings.method != "simhash" else 0
-    fingerprints = _tables(settings)
-    words = document_bytes / BYTES_A_WORD
-    sketch = BYTES_A_HEAD + (4 * keys + 8 * words if keys else 0)
-    entries = keys * BYTES_A_KEY + fingerprints * 28
+    bands = settings.bands()[0] if settings.has_keys and settings.method != "simhash" else 0
+    prints, members = _tables(settings), documents * together
+    sketch = BYTES_A_HEAD + (4 * bands + 8 * document_bytes / BYTES_A_WORD if bands else 0)
+    entries = (bands + 2) * BYTES_A_KEY + prints * BYTES_A_FINGERPRINT  # two: the text, and the id
+    moved = document_bytes + BYTES_A_ID if members > BROADCAST else 0
+    text = documents * document_bytes
     return [
-        _stage("sketch", 0, documents * document_bytes * SECONDS_A_BYTE),
-        _stage("ids", documents * BYTES_A_ID, documents * SECONDS_A_ROW / 3),
-        _stage("link", documents * entries, documents * (keys + 4 * fingerprints) * SECONDS_A_KEY),
-        _stage("connect", documents * together * 24, documents * together * SECONDS_A_ROW),
-        _stage("gather", documents * (BYTES_A_ID + sketch), documents * SECONDS_A_ROW / 3),
-        _stage("decide", documents * together * sketch, documents * together * SECONDS_A_MEMBER),
-        _stage("output", documents * (document_bytes + BYTES_A_ID),
-               documents * (SECONDS_A_ROW / 3 + document_bytes * SECONDS_A_WRITTEN_BYTE)),
+        _stage("keys", 0, text * SECONDS_A_BYTE_OF_KEYS),
+        _stage("link", documents * entries, documents * (bands + 4 * prints + 2) * SECONDS_A_KEY),
+        _stage("connect", members * 24, members * SECONDS_A_ROW),
+        _stage("gather", documents * BYTES_A_ID if members > BROADCAST else 0, documents * SECONDS_A_ROW),
+        _stage("decide", documents * moved + members * sketch, text * SECONDS_A_BYTE_AGAIN + members * SECONDS_A_MEMBER),
+        _stage("output", documents * moved, text * SECONDS_A_BYTE_OF_OUTPUT),
     ]
 
 
@@ -53,7 +54,7 @@ def _tables(settings: Any) -> int:
 
 
 def _stage(name: str, shuffled: float, seconds: float) -> dict[str, Any]:
-    return {"stage": name, "shuffled": int(shuffled), "seconds": seconds + shuffled * SECONDS_A_SHUFFLED_BYTE}
+    return {"stage": name, "shuffled": int(shuffled), "seconds": seconds}
 
 
 def explain(settings: Any, documents: int, document_bytes: int, together: float, cores: int) -> str:
