@@ -186,8 +186,8 @@ class Watch {
       el(
         "section",
         {class: "card"},
-        el("h2", null, "What is a copy?"),
-        box("line", field("Documents go that are at least this similar to one that stays", v.slider), v.value),
+        box("line", el("h2", null, "What is a copy?"), v.value),
+        field("Documents go that are at least this similar to one that stays", v.slider),
         v.curve.place,
       ),
       (this.ready = el("section", {class: "card", hidden: true})),
