@@ -1917,6 +1917,32 @@ DOPPEL_API doppel_status doppel_engine_each(doppel_engine *engine,
                                             bool (*document)(const doppel_stored *stored, void *user), void *user,
                                             uint64_t *damaged, doppel_error *error);
 
+/* Which documents a list has. */
+typedef enum doppel_list_kind { DOPPEL_LIST_ALL, DOPPEL_LIST_ORIGINALS, DOPPEL_LIST_COPIES } doppel_list_kind;
+
+typedef struct doppel_list_options {
+    size_t size;    /* sizeof(doppel_list_options) */
+    uint64_t after; /* documents with a higher number than this */
+    uint64_t limit; /* 0: 100 */
+    doppel_list_kind kind;
+    /* Only copies of the document with this id or URL, such as on_duplicate link or store keeps; data NULL: any. */
+    doppel_slice copies_of;
+    /* Instead, originals whose title is as similar to this one as a check asks for, the most similar first, with
+     * doppel_stored.similarity that of the titles; `after`, `kind` and copies_of have no meaning. None where the engine
+     * does not look at titles, or for a title of less than 10 code points. Data NULL: not by title. */
+    doppel_slice title;
+    /* Whether a document is wanted; NULL: all are. It must not call the engine. */
+    bool (*wanted)(const doppel_stored *stored, void *user);
+    void *user;
+} doppel_list_options;
+
+/* A page of a list: documents in the order of adding, without their texts and sets. *next (may be NULL) is the `after`
+ * of the next page, 0 after the last. A call looks at no more than 4,096 documents, so a page may have fewer than
+ * `limit`, even none, and others may follow. Nothing is counted as a check. Errors: DOPPEL_ERROR_INPUT when there is no
+ * document copies_of, and those of doppel_engine_get. */
+DOPPEL_API doppel_status doppel_engine_list(doppel_engine *engine, const doppel_list_options *options,
+                                            doppel_stored_list *list, uint64_t *next, doppel_error *error);
+
 /* The originals with the most copies, the largest first. */
 DOPPEL_API doppel_status doppel_engine_groups(doppel_engine *engine, uint64_t limit, doppel_stored_list *list,
                                               doppel_error *error);

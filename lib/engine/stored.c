@@ -1,5 +1,6 @@
 /* stored.c - documents as they are remembered, read back: by name (doppel_engine_get), all of them
- * (doppel_engine_each), and the originals with the most copies (doppel_engine_groups).
+ * (doppel_engine_each), a page at a time (doppel_engine_list), and the originals with the most copies
+ * (doppel_engine_groups).
  *
  * A list (doppel_stored_list) owns blocks of memory, into which everything that is known of a number is copied. */
 #include "engine/internal.h"
@@ -363,6 +364,132 @@ doppel_status doppel_engine_each(doppel_engine *engine, bool (*document)(const d
     doppel_stored_list_free(&list);
     if (damaged)
         *damaged = c.damaged;
+    return status;
+}
+
+/* ---- a page at a time ---- */
+
+enum { LIST_LIMIT = 100, LIST_SCAN = 4096 };
+
+typedef struct page_reading {
+    doppel_list_options options;
+    dp_worker *worker;
+    doppel_stored_list *list;
+    uint64_t next; /* the last number that was looked at; 0: there are no more */
+    doppel_error *error;
+} page_reading;
+
+static bool is_wanted(const page_reading *p, const doppel_stored *stored) {
+    const doppel_list_options *o = &p->options;
+    bool copy = stored->original_id.data;
+    if ((copy && o->kind == DOPPEL_LIST_ORIGINALS) || (!copy && o->kind == DOPPEL_LIST_COPIES))
+        return false;
+    return !o->wanted || o->wanted(stored, o->user);
+}
+
+/* Reads a number, and keeps it if it is wanted. */
+static doppel_status list_number(page_reading *p, uint64_t number, bool *kept) {
+    DP_TRY(dp_stored_add(p->worker, number, (dp_wanted){0}, p->list, kept, p->error));
+    if (*kept && !is_wanted(p, &p->list->stored[p->list->count - 1])) {
+        p->list->count--;
+        *kept = false;
+    }
+    return DOPPEL_OK;
+}
+
+/* Documents by their numbers, ascending: those above `after`. */
+static doppel_status list_numbers(page_reading *p, const uint64_t *number, size_t count) {
+    size_t looked = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool kept;
+        if (number[i] <= p->options.after)
+            continue;
+        if (p->list->count == p->options.limit || looked++ == LIST_SCAN)
+            return DOPPEL_OK;
+        DP_TRY(list_number(p, number[i], &kept));
+        p->next = number[i];
+    }
+    p->next = 0;
+    return DOPPEL_OK;
+}
+
+/* The copies of a document. */
+static doppel_status list_copies(page_reading *p) {
+    dp_look *look = p->worker->look;
+    uint64_t original = 0, *links = NULL;
+    size_t found = 0, room = 0;
+    DP_TRY(dp_find_id_or_url(p->worker, p->options.copies_of, &original, p->error));
+    if (!original)
+        return dp_fail(p->error, DOPPEL_ERROR_INPUT, "no document has this id or URL");
+    do {
+        room = found;
+        if (!(links = take_memory(p->list, (room + 1) * sizeof *links)))
+            return dp_no_memory(p->error);
+        DP_TRY(look->kind->links(look, original, links, room, &found, p->error));
+    } while (found > room);
+    return list_numbers(p, links, found);
+}
+
+/* All documents, some hundred numbers at a time. */
+static doppel_status list_all(page_reading *p) {
+    number_chunk c = {0};
+    dp_each each = {.part = DP_PART_TRACE,
+                    .from = p->options.after + 1,
+                    .to = UINT64_MAX,
+                    .value = on_number,
+                    .damaged = on_damaged,
+                    .user = &c};
+    p->worker->look->salvage = true;
+    for (size_t looked = 0; looked < LIST_SCAN; looked += CHUNK) {
+        c.count = 0;
+        doppel_status status = p->worker->look->kind->each(p->worker->look, &each, p->error);
+        if (status != DOPPEL_OK && status != DOPPEL_ERROR_INTERRUPTED)
+            return status;
+        DP_TRY(list_numbers(p, c.number, c.count));
+        if (p->next || c.count < CHUNK)
+            return DOPPEL_OK;
+        p->next = c.number[CHUNK - 1];
+        each.from = p->next + 1;
+        if (p->list->count == p->options.limit)
+            return DOPPEL_OK;
+    }
+    return DOPPEL_OK;
+}
+
+/* Those with a similar title. */
+static doppel_status list_titled(page_reading *p) {
+    dp_worker *worker = p->worker;
+    dp_title_hits *hits = &worker->title_hits;
+    doppel_item item = {.size = sizeof item, .document = {.text.data = "", .title = p->options.title}};
+    dp_query query;
+    DP_TRY(dp_engine_ask(worker, &item, &query, p->error));
+    if (!worker->engine->rules.titles || !query.title_key.length)
+        return DOPPEL_OK;
+    const dp_title_query asked = {.title = query.title_key, .share = worker->engine->options.title_share};
+    DP_TRY(worker->look->kind->find_titles(worker->look, &asked, hits, p->error));
+    for (size_t i = 0; i < hits->count && p->list->count < p->options.limit; i++) {
+        bool kept;
+        DP_TRY(list_number(p, hits->hit[i].number, &kept));
+        if (kept)
+            p->list->stored[p->list->count - 1].similarity = hits->hit[i].similarity;
+    }
+    return DOPPEL_OK;
+}
+
+doppel_status doppel_engine_list(doppel_engine *engine, const doppel_list_options *options, doppel_stored_list *list,
+                                 uint64_t *next, doppel_error *error) {
+    page_reading p = {.options = {.size = sizeof p.options}, .list = list, .error = error};
+    dp_stored_list_clear(list);
+    if (options)
+        dp_copy_options(&p.options, options, sizeof p.options);
+    p.options.limit = p.options.limit ? p.options.limit : LIST_LIMIT;
+    bool titled = p.options.title.data, copies = p.options.copies_of.data;
+    DP_TRY(engine->known->kind->flush(engine->known, error));
+    DP_TRY(dp_worker_begin(engine, titled || copies ? DP_LOOK_READ : DP_LOOK_LIST, &p.worker, error));
+    doppel_status status = titled ? list_titled(&p) : copies ? list_copies(&p) : list_all(&p);
+    dp_worker_end(p.worker);
+    if (next)
+        *next = p.next;
     return status;
 }
 

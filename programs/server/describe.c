@@ -95,8 +95,44 @@ static void write_required(text_buffer *out, const shape_info *shape) {
         text_put(out, "]");
 }
 
-static void write_schema(text_buffer *out, const shape_info *shape) {
-    text_member(out, shape->name);
+/* That one of some fields is there. It is said by two negations, since programs that make clients take anyOf for a
+ * choice of types, and do not look at `not`. */
+static void write_some(text_buffer *out, const shape_info *shape) {
+    if (!shape->some)
+        return;
+    text_member(out, "not");
+    text_put(out, "{\"allOf\":[");
+    for (const char *at = shape->some; at;) {
+        size_t length = strcspn(at, "|");
+        text_format(out,
+                    "%s{\"not\":{\"required\":[\"%.*s\"],\"properties\":{\"%.*s\":{\"type\":\"string\","
+                    "\"nullable\":false}}}}",
+                    at == shape->some ? "" : ",", (int)length, at, (int)length, at);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    text_put(out, "]}");
+}
+
+/* The fields that the default index keeps. */
+static void write_kept(text_buffer *out, const index_entry *index) {
+    for (size_t i = 0; i < index->fields.count; i++) {
+        text_member(out, index->fields.names[i]);
+        text_put(out,
+                 "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true,\"description\":\"kept "
+                 "with the document\"}");
+    }
+}
+
+/* The name of a schema: documents of other indexes have fields of their own. */
+static void name_schema(char name[64], const shape_info *shape, bool below) {
+    snprintf(name, 64, "%s%s", shape->name, shape->kept && below ? "OfIndex" : "");
+}
+
+/* `index` is the default one, if its documents are described; NULL: any. */
+static void write_schema(text_buffer *out, const shape_info *shape, const index_entry *index, bool below) {
+    char name[64];
+    name_schema(name, shape, below);
+    text_member(out, name);
     text_put(out, "{");
     text_member_string(out, "type", doppel_slice_of("object"));
     text_member_string(out, "description", doppel_slice_of(shape->help));
@@ -104,9 +140,12 @@ static void write_schema(text_buffer *out, const shape_info *shape) {
     text_put(out, "{");
     for (const field *f = shape->fields; f->name; f++)
         write_field(out, f);
+    if (shape->kept && index)
+        write_kept(out, index);
     text_put(out, "}");
     write_required(out, shape);
-    if (shape->kept) { /* a field that an index keeps is a string or a number */
+    write_some(out, shape);
+    if (shape->kept && !index) { /* a field that an index keeps is a string or a number */
         text_member(out, "additionalProperties");
         text_put(out, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true}");
     } else {
@@ -116,13 +155,15 @@ static void write_schema(text_buffer *out, const shape_info *shape) {
 }
 
 /* Writes a shape and those inside it, each once. */
-static void openapi_schemas(text_buffer *out, const shape_info *shape, text_buffer *done) {
+static void openapi_schemas(text_buffer *out, const shape_info *shape, const index_entry *index, text_buffer *done) {
     if (!is_new(shape, done))
         return;
-    write_schema(out, shape);
+    write_schema(out, shape, index, false);
+    if (shape->kept)
+        write_schema(out, shape, NULL, true);
     for (const field *f = shape->fields; f->name; f++)
         if (f->shape)
-            openapi_schemas(out, f->shape, done);
+            openapi_schemas(out, f->shape, index, done);
 }
 
 /* ---- OpenAPI ---- */
@@ -134,10 +175,11 @@ static bool is_first(const text_buffer *out) {
     return out->length && out->data[out->length - 1] == '[';
 }
 
-static void write_path_parameter(text_buffer *out, const char *name, const char *help, const char *pattern) {
+static void write_path_parameter(text_buffer *out, const char *name, const char *help, const char *pattern,
+                                 const char *example) {
     text_format(out, "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"description\":\"%s\"",
                 is_first(out) ? "" : ",", name, help);
-    text_format(out, ",\"schema\":{\"type\":\"string\",\"pattern\":\"%s\"}}", pattern);
+    text_format(out, ",\"example\":\"%s\",\"schema\":{\"type\":\"string\",\"pattern\":\"%s\"}}", example, pattern);
 }
 
 static void write_parameter(text_buffer *out, const parameter *p) {
@@ -149,6 +191,11 @@ static void write_parameter(text_buffer *out, const parameter *p) {
     if (p->choices) {
         text_member_string(out, "type", doppel_slice_of("string"));
         openapi_choices(out, p->choices, false);
+    } else if (p->example) {
+        text_member_string(out, "type", doppel_slice_of("string"));
+        text_member_count(out, "minLength", (uint64_t)p->least);
+        text_member_count(out, "maxLength", (uint64_t)p->most);
+        text_member_string(out, "example", doppel_slice_of(p->example));
     } else {
         text_member_string(out, "type", doppel_slice_of(p->whole ? "integer" : "number"));
         text_member_number(out, "minimum", p->least);
@@ -163,11 +210,14 @@ static void write_parameters(text_buffer *out, const route_info *r, bool below) 
     text_member(out, "parameters");
     text_put(out, "[");
     if (below)
-        write_path_parameter(out, "index", "the name of an index", INDEX_PATTERN);
-    if (strstr(r->path, "{id}"))
-        write_path_parameter(out, "id", "an id or a URL, percent-encoded, slashes too", "^.");
+        write_path_parameter(out, "index", "the name of an index", INDEX_PATTERN, "news");
+    if (strstr(r->path, "/runs/{id}"))
+        write_path_parameter(out, "id", "the id of a run", "^.", "5d1f8a0c6e2b4f97");
+    else if (strstr(r->path, "{id}"))
+        write_path_parameter(out, "id", "an id or a URL, percent-encoded, slashes too", "^.", "ferry");
     if (strstr(r->path, "{name}"))
-        write_path_parameter(out, "name", "a name", r->needs > RIGHT_NONE ? INDEX_PATTERN : "^.");
+        write_path_parameter(out, "name", "a name", r->needs > RIGHT_NONE ? INDEX_PATTERN : "^.",
+                             r->needs > RIGHT_NONE ? "news" : "icon.svg");
     for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++)
         write_parameter(out, &r->parameters[i]);
     if (r->run == RUN_ADD)
@@ -179,17 +229,34 @@ static void write_parameters(text_buffer *out, const route_info *r, bool below) 
     text_put(out, "]");
 }
 
-static void write_body(text_buffer *out, const route_info *r) {
+/* The example of a body: lines, and files, as one string. */
+static void write_body_example(text_buffer *out, const route_info *r) {
+    if (!r->example.body)
+        return;
+    text_put(out, ",\"example\":");
+    if (r->body == BODY_LINES || r->body == BODY_FILE)
+        text_string(out, doppel_slice_of(r->example.body));
+    else
+        text_put(out, r->example.body);
+}
+
+static void write_body(text_buffer *out, const route_info *r, bool below) {
+    char name[64];
     if (r->body == BODY_NONE)
         return;
     text_member(out, "requestBody");
     text_format(out,
                 "{\"required\":%s,\"content\":{\"%s\":{\"schema\":", r->body == BODY_JSON_OPTIONAL ? "false" : "true",
-                r->body == BODY_LINES ? "application/x-ndjson" : "application/json");
-    if (r->body == BODY_LINES)
+                body_type(r));
+    if (r->body == BODY_FILE)
+        text_put(out, "{\"type\":\"string\",\"format\":\"binary\"}");
+    else if (r->body == BODY_LINES)
         text_put(out, "{\"type\":\"string\"}");
-    else
-        openapi_reference(out, r->takes);
+    else {
+        name_schema(name, r->takes, below);
+        text_format(out, "{\"$ref\":\"#/components/schemas/%s\"}", name);
+    }
+    write_body_example(out, r);
     text_put(out, "}}}");
 }
 
@@ -207,8 +274,10 @@ static void write_answer(text_buffer *out, const route_info *r, const answer_inf
         text_put(out, "{\"type\":\"string\"}");
     else if (a->shape)
         openapi_reference(out, a->shape);
-    else
+    else if (!r->type || strncmp(r->type, "application/octet", 17) == 0) /* /openapi.json, files of the console */
         text_put(out, "{}");
+    else
+        text_put(out, "{\"type\":\"string\"}");
     text_put(out, "}}}");
 }
 
@@ -258,11 +327,12 @@ static void write_operation(text_buffer *out, const route_info *r, bool below) {
         method[i] = (char)(r->method[i] | 32);
     text_member(out, method);
     text_put(out, "{");
+    text_format(out, "\"operationId\":\"%s%s\",\"tags\":[\"%s\"]", r->operation, below ? "OfIndex" : "", r->tag);
     text_member_string(out, "summary", doppel_slice_of(r->summary));
     if (*r->help)
         text_member_string(out, "description", doppel_slice_of(r->help));
     write_parameters(out, r, below);
-    write_body(out, r);
+    write_body(out, r, below);
     write_answers(out, r, below);
     if (r->needs > RIGHT_NONE) {
         text_member(out, "security");
@@ -286,12 +356,33 @@ static void write_path(text_buffer *out, const route_info *r, bool below) {
     text_put(out, "}");
 }
 
-void openapi_write(text_buffer *out) {
+/* What routes are about. */
+static const struct {
+    const char *name, *help;
+} tags[] = {
+    {"documents", "Check, add, find and list documents."},
+    {"comparing", "Compare texts that are given; nothing is stored."},
+    {"runs", "Deduplicate a file."},
+    {"indexes", "What indexes hold, and their upkeep."},
+    {"server", "The server itself."},
+};
+
+static void write_tags(text_buffer *out) {
+    text_member(out, "tags");
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
+        text_format(out, "%s{\"name\":\"%s\",\"description\":\"%s\"}", i ? "," : "[", tags[i].name, tags[i].help);
+    text_put(out, "]");
+}
+
+void openapi_write(text_buffer *out, const index_entry *index) {
     text_buffer done = {0};
     text_format(out,
                 "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"doppel\",\"version\":\"%s\",\"description\":\"Finds the "
                 "documents you have already seen.\"}",
                 doppel_version());
+    text_member(out, "servers");
+    text_put(out, "[{\"url\":\"/\",\"description\":\"this server\"}]");
+    write_tags(out);
     text_member(out, "paths");
     text_put(out, "{");
     for (const route_info *r = routes; r->method; r++)
@@ -308,27 +399,27 @@ void openapi_write(text_buffer *out) {
     text_put(out, "{");
     for (const route_info *r = routes; r->method; r++) {
         if (r->takes)
-            openapi_schemas(out, r->takes, &done);
+            openapi_schemas(out, r->takes, index, &done);
         for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
             if (r->answers[i].shape)
-                openapi_schemas(out, r->answers[i].shape, &done);
+                openapi_schemas(out, r->answers[i].shape, index, &done);
     }
-    openapi_schemas(out, &shape_problem, &done);
-    openapi_schemas(out, &shape_verdict, &done);
+    openapi_schemas(out, &shape_problem, index, &done);
+    openapi_schemas(out, &shape_verdict, index, &done);
     text_put(out, "}}}\n");
     text_free(&done);
 }
 
 void handle_openapi(request *r) {
-    openapi_write(&r->answer);
+    indexes *all = &r->service->indexes;
+    index_entry *first = indexes_at(all, 0);
+    openapi_write(&r->answer, first);
     request_answer(r, 200);
+    if (first)
+        indexes_give(all, first);
 }
 
 /* ---- docs/HTTP.md: the table of routes for people ---- */
-
-static const char *body_name(const route_info *r) {
-    return r->body == BODY_LINES ? "application/x-ndjson" : "application/json";
-}
 
 static void print_kinds(text_buffer *out, const field *f) {
     static const struct {
@@ -406,6 +497,30 @@ static void print_parameters(text_buffer *out, const route_info *r) {
     }
 }
 
+/* A curl that sends the example of a route, and what it prints. Bodies of lines come from printf. */
+static void print_example(text_buffer *out, const route_info *r) {
+    const route_example *e = &r->example;
+    bool lines = r->body == BODY_LINES || r->body == BODY_FILE;
+    text_put(out, "\n```console\n$ ");
+    for (const char *at = lines ? e->body : ""; *at;) { /* each line by itself, so that they can be read */
+        size_t length = strcspn(at, "\n");
+        text_format(out, at == e->body ? "printf '%%s\\n' '%.*s' \\\n" : "    '%.*s' \\\n", (int)length, at);
+        at += length + 1;
+    }
+    text_format(out, "%scurl -s%s", lines ? "    | " : "", strcmp(r->method, "GET") != 0 && !e->body ? " -X " : "");
+    if (strcmp(r->method, "GET") != 0 && !e->body)
+        text_put(out, r->method);
+    else if (!strcmp(r->method, "PUT"))
+        text_put(out, " -X PUT");
+    bool quoted = strpbrk(e->target, "?&%");
+    text_format(out, quoted ? " 'localhost:7700%s'" : " localhost:7700%s", e->target);
+    if (e->body)
+        text_format(out, " \\\n    -H 'Content-Type: %s' %s", body_type(r), lines ? "--data-binary @-" : "-d '");
+    if (e->body && !lines)
+        text_format(out, "%s'", e->body);
+    text_format(out, "\n%s\n```\n", e->prints);
+}
+
 static void print_route(text_buffer *out, const route_info *r) {
     static const char *const rights[] = {"nothing", "read", "write", "admin"};
     text_format(out, "\n### %s %s\n\n%s.%s%s\n\n", r->method, r->path, r->summary, *r->help ? " " : "", r->help);
@@ -414,7 +529,7 @@ static void print_route(text_buffer *out, const route_info *r) {
     text_format(out, "- needs: %s\n", rights[r->needs]);
     if (r->takes)
         text_format(out, "- takes%s: %s, %s[%s](#%s)\n", r->body == BODY_JSON_OPTIONAL ? ", or nothing" : "",
-                    body_name(r), r->body == BODY_LINES ? "each line a " : "a ", r->takes->name, r->takes->name);
+                    body_type(r), r->body == BODY_LINES ? "each line a " : "a ", r->takes->name, r->takes->name);
     print_parameters(out, r);
     for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++) {
         const answer_info *a = &r->answers[i];
@@ -423,6 +538,7 @@ static void print_route(text_buffer *out, const route_info *r) {
             text_format(out, ", a [%s](#%s)", a->shape->name, a->shape->name);
         text_put(out, "\n");
     }
+    print_example(out, r);
 }
 
 static void print_problems(text_buffer *out) {
@@ -436,14 +552,19 @@ static void print_problems(text_buffer *out) {
 }
 
 void manual_write(text_buffer *out) {
-    text_put(out,
-             "# HTTP\n\nThe HTTP API of `doppel serve`. `doppel --generate http` makes this page from the table that "
-             "requests are checked against, programs/server/routes.c. The same for programs: `GET /openapi.json`.\n\n"
-             "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
-             "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
-             "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "
-             "(docs/SERVER.md).\n\n"
-             "| | | |\n|---|---|---|\n");
+    text_put(
+        out,
+        "# HTTP\n\nThe HTTP API of `doppel serve`. `doppel --generate http` makes this page from the table that "
+        "requests are checked against, programs/server/routes.c. The same for programs: `GET /openapi.json`.\n\n"
+        "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
+        "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
+        "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "
+        "(docs/SERVER.md).\n\n"
+        "The examples are carried out by the tests, in this order, on a new index:\n\n"
+        "```console\n$ doppel serve --index ferries --indexes indexes --backups backups --keep-text \\\n"
+        "    --on-duplicate link > serve.log 2>&1 &\n$ curl -s --retry 9 --retry-connrefused localhost:7700/readyz\n"
+        "{\"status\":\"ready\"}\n```\n\n"
+        "| | | |\n|---|---|---|\n");
     for (const route_info *r = routes; r->method; r++)
         text_format(out, "| %s | `%s` | %s |\n", r->method, r->path, r->summary);
     text_put(out, "\n## Routes\n");

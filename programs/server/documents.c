@@ -1,11 +1,12 @@
-/* documents.c - documents from JSON, as the engine takes them, and the requests about one: check, add, get, forget,
- * what is similar. */
+/* documents.c - documents from JSON, as the engine takes them, and the requests about them: check, add, get, forget,
+ * list, what is similar. */
 #include "common/stored_json.h"
 #include "server/service.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- documents from JSON ---- */
 
@@ -203,6 +204,75 @@ void handle_remove(request *r) {
         text_put(&r->answer, "}");
         request_answer(r, 200);
     }
+}
+
+/* ---- lists, a page at a time ---- */
+
+static void answer_page(request *r, const doppel_stored_list *list, uint64_t next, bool by_title) {
+    text_put(&r->answer, "{\"documents\":[");
+    for (size_t i = 0; i < list->count; i++) {
+        text_put(&r->answer, i ? "," : "");
+        text_stored(&r->answer, &list->stored[i], r->index->bits);
+        if (by_title && !r->answer.failed) {
+            r->answer.length--; /* its last brace */
+            text_member_share(&r->answer, "titleSimilarity", list->stored[i].similarity);
+            text_put(&r->answer, "}");
+        }
+    }
+    text_put(&r->answer, "]");
+    text_member_distance(&r->answer, "next", next ? (int64_t)next : -1);
+    text_put(&r->answer, "}");
+    request_answer(r, 200);
+}
+
+static void list_documents(request *r, doppel_list_options *options) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    uint64_t next = 0;
+    options->size = sizeof *options;
+    options->after = (uint64_t)request_number(r, "cursor");
+    options->limit = (uint64_t)request_number(r, "limit");
+    doppel_status status = doppel_engine_list(r->index->engine, options, &list, &next, &error);
+    if (status == DOPPEL_OK)
+        answer_page(r, &list, next, options->title.data);
+    else if (status == DOPPEL_ERROR_INPUT && options->copies_of.data)
+        no_document(r);
+    else
+        request_error(r, status, &error);
+    doppel_stored_list_free(&list);
+}
+
+/* Whether a document's URL has the host `user`, or one below it. */
+static bool has_host(const doppel_stored *stored, void *user) {
+    const char *host = user;
+    host += strncasecmp(host, "www.", 4) ? 0 : 4; /* which canonical URLs do not have */
+    size_t length = strlen(host);
+    doppel_url_parts parts;
+    if (!stored->canonical.data)
+        return false;
+    doppel_url_split(stored->canonical, &parts);
+    if (parts.host.length < length)
+        return false;
+    const char *end = parts.host.data + parts.host.length - length;
+    return !strncasecmp(end, host, length) && (end == parts.host.data || end[-1] == '.');
+}
+
+void handle_list(request *r) {
+    static const char *const kinds[] = {"all", "originals", "copies"};
+    const char *kind = request_choice(r, "kind"), *host = request_choice(r, "host");
+    doppel_list_options options = {.title = doppel_slice_of(request_choice(r, "title"))};
+    while (strcmp(kind, kinds[options.kind]) != 0)
+        options.kind++;
+    if (host) {
+        options.wanted = has_host;
+        options.user = (void *)(uintptr_t)host;
+    }
+    list_documents(r, &options);
+}
+
+void handle_copies(request *r) {
+    doppel_list_options options = {.copies_of = {r->id, r->id_length}};
+    list_documents(r, &options);
 }
 
 /* ---- similar ---- */

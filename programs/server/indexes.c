@@ -332,9 +332,10 @@ static int open_others(indexes *all) {
     struct dirent *found;
     doppel_error error;
     int code = EXIT_DONE;
-    DIR *folder = opendir(all->folder);
+    bool made = !mkdir(all->folder, 0700) || errno == EEXIST;
+    DIR *folder = made ? opendir(all->folder) : NULL;
     if (!folder) {
-        message("%s: cannot read the folder of indexes: %s", all->folder, strerror(errno));
+        message("%s: cannot %s the folder of indexes: %s", all->folder, made ? "read" : "make", strerror(errno));
         return EXIT_STORE;
     }
     while (code == EXIT_DONE && (found = readdir(folder))) {

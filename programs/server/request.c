@@ -312,6 +312,8 @@ static bool take_index(request *r) {
 
 static bool fits(const parameter *p, const char *value) {
     char *end;
+    if (p->example)
+        return strlen(value) >= (size_t)p->least && strlen(value) <= (size_t)p->most;
     if (!p->choices) {
         double number = strtod(value, &end);
         bool plain = *value && !value[strspn(value, "0123456789.")] && !*end;
@@ -329,6 +331,9 @@ static bool fits(const parameter *p, const char *value) {
 static bool bad_value(request *r, const parameter *p) {
     if (p->choices)
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is one of: %s", p->name, p->choices);
+    else if (p->example)
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s has %g to %g bytes", p->name, p->least,
+                        p->most);
     else
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is a %s from %g to %g", p->name,
                         p->whole ? "whole number" : "number", p->least, p->most);
@@ -354,7 +359,7 @@ static bool take_parameter(request *r, const char *name, const char *value) {
 static bool take_parameters(request *r, char *query) {
     char *name, *value;
     bool broken;
-    while (target_next(&query, &name, &value, &broken)) {
+    while (!r->route->any_query && target_next(&query, &name, &value, &broken)) {
         if (broken)
             request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the query is not correctly percent-encoded");
         if (broken || !take_parameter(r, name, value))
@@ -376,19 +381,34 @@ static bool is_type(const char *given, const char *type) {
     return !strncasecmp(given, type, length) && (!given[length] || given[length] == ';' || given[length] == ' ');
 }
 
+const char *body_type(const route_info *route) {
+    return route->body == BODY_LINES  ? "application/x-ndjson"
+           : route->body == BODY_FILE ? "application/octet-stream"
+                                      : "application/json";
+}
+
 static bool type_fits(request *r, const char *type) {
     static const char *const lines[] = {"application/x-ndjson", "application/ndjson", "application/jsonl",
                                         "application/x-jsonlines"};
-    if (r->route->body != BODY_LINES)
+    /* None that a form of a page can have. */
+    static const char *const files[] = {"application/octet-stream", "text/csv",         "text/tab-separated-values",
+                                        "application/gzip",         "application/zstd", "application/warc",
+                                        "application/mbox"};
+    body_kind kind = r->route->body;
+    if (kind != BODY_LINES && kind != BODY_FILE)
         return type && is_type(type, "application/json");
     for (size_t i = 0; type && i < sizeof lines / sizeof *lines; i++)
         if (is_type(type, lines[i]))
+            return true;
+    for (size_t i = 0; type && kind == BODY_FILE && i < sizeof files / sizeof *files; i++)
+        if (is_type(type, files[i]))
             return true;
     return false;
 }
 
 static bool size_fits(request *r, const char *length) {
-    uint64_t most = r->service->options.max_body;
+    const service_options *o = &r->service->options;
+    uint64_t most = r->route->body == BODY_FILE ? o->max_run : o->max_body;
     if (!length || r->route->body == BODY_LINES || strtoull(length, NULL, 10) <= most)
         return true;
     /* Up to a limit the body is read and dropped, so that a client that sends everything before it reads gets the
@@ -407,8 +427,7 @@ static bool expect_body(request *r, const request_head *head) {
     if (r->route->body == BODY_NONE || (r->route->body == BODY_JSON_OPTIONAL && !any && !type))
         return true;
     if (!type_fits(r, type)) {
-        request_problem(r, PROBLEM_TYPE, NULL, "send it with Content-Type: %s",
-                        r->route->body == BODY_LINES ? "application/x-ndjson" : "application/json");
+        request_problem(r, PROBLEM_TYPE, NULL, "send it with Content-Type: %s", body_type(r->route));
         return false;
     }
     body_coding coding = body_coding_of(head->header(head->user, "Content-Encoding"));
@@ -421,6 +440,8 @@ static bool expect_body(request *r, const request_head *head) {
         return false;
     }
     r->body.max_ratio = r->service->options.max_ratio;
+    if (r->route->body == BODY_FILE)
+        return upload_begin(r);
     return r->route->body != BODY_LINES || batch_begin(r);
 }
 
@@ -464,6 +485,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_NO_ROUTE] = {"no-route", 404, "There is nothing at this path"},
     [PROBLEM_NO_DOCUMENT] = {"no-document", 404, "There is no such document"},
     [PROBLEM_NO_INDEX] = {"no-index", 404, "There is no such index"},
+    [PROBLEM_NO_RUN] = {"no-run", 404, "There is no such run"},
     [PROBLEM_METHOD] = {"method", 405, "This path does not support this method"},
     [PROBLEM_EXISTS] = {"exists", 409, "The index already exists"},
     [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same operation is in progress"},
@@ -477,6 +499,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
     [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or refuses writes"},
     [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
+    [PROBLEM_FULL] = {"full", 503, "There is no room for this now"},
     [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not support it"},
     [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is not enough memory for this now"},
 };
@@ -610,6 +633,7 @@ void request_free(request *r) {
     if (r->index)
         indexes_give(&s->indexes, r->index);
     batch_free(r->batch);
+    upload_free(r);
     spool_free(r->spool);
     doppel_verdict_free(&r->verdict);
     free(r->extra);
@@ -654,6 +678,8 @@ bool request_receive(request *r, const char *bytes, size_t length) {
         return false;
     if (r->route->body == BODY_LINES)
         return batch_receive(r, bytes, length);
+    if (r->route->body == BODY_FILE)
+        return upload_receive(r, bytes, length);
     body_result result = body_add(&r->body, bytes, length, keep, r);
     if (result == BODY_BROKEN)
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the body cannot be decompressed");
@@ -669,7 +695,8 @@ bool request_receive(request *r, const char *bytes, size_t length) {
 run_kind request_received(request *r) {
     if (r->done)
         return RUN_QUICK;
-    if (r->route->body != BODY_LINES && !body_whole(&r->body)) {
+    bool by_worker = r->route->body == BODY_LINES || r->route->body == BODY_FILE; /* which looks at its end, too */
+    if (!by_worker && !body_whole(&r->body)) {
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed body is truncated");
         return RUN_QUICK;
     }
@@ -727,7 +754,10 @@ void work_on_adds(request **list, size_t count) {
 }
 
 void request_hand_over(request *r, run_kind run) {
-    workers_add(run == RUN_ADD ? &r->service->adders : &r->service->workers, r);
+    if (run == RUN_WAIT)
+        runs_wait(r);
+    else
+        workers_add(run == RUN_ADD ? &r->service->adders : &r->service->workers, r);
 }
 
 /* ---- for handlers ---- */

@@ -10,11 +10,12 @@ struct request;
 
 typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
 
-typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES } body_kind;
+/* BODY_LINES: NDJSON; BODY_FILE: any file of documents. */
+typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
 
-/* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, or together
- * with other adds. */
-typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD } run_kind;
+/* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
+ * other adds, or once there is news of a run. */
+typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD, RUN_WAIT } run_kind;
 
 /* ---- shapes ---- */
 
@@ -42,14 +43,15 @@ typedef struct field {
 typedef struct shape_info {
     const char *name, *help;
     const field *fields;
-    bool open; /* other fields are allowed, and passed through */
-    bool kept; /* the fields that the index keeps are allowed */
+    bool open;        /* other fields are allowed, and passed through */
+    bool kept;        /* the fields that the index keeps are allowed */
+    const char *some; /* fields of which it needs one, separated by |; NULL: it does not */
 } shape_info;
 
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
-extern const shape_info shape_verdict, shape_stored, shape_similar, shape_folded, shape_compared, shape_groups,
-    shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem, shape_removed,
-    shape_done;
+extern const shape_info shape_verdict, shape_stored, shape_listed, shape_similar, shape_folded, shape_compared,
+    shape_groups, shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem,
+    shape_removed, shape_done, shape_run, shape_run_examples;
 
 /* ---- problems ---- */
 
@@ -68,6 +70,7 @@ typedef enum problem_kind {
     PROBLEM_NO_ROUTE,
     PROBLEM_NO_DOCUMENT,
     PROBLEM_NO_INDEX,
+    PROBLEM_NO_RUN,
     PROBLEM_METHOD,
     PROBLEM_EXISTS,
     PROBLEM_IN_PROGRESS,
@@ -81,6 +84,7 @@ typedef enum problem_kind {
     PROBLEM_STORE,
     PROBLEM_AWAY,
     PROBLEM_UNAVAILABLE,
+    PROBLEM_FULL,
     PROBLEM_NO_MEMORY,
     PROBLEM_OFF,
     PROBLEM_KINDS
@@ -99,13 +103,14 @@ extern const problem_info problems[PROBLEM_KINDS];
 typedef struct parameter {
     const char *name; /* NULL ends a list */
     const char *help;
-    const char *choices;   /* separated by |; NULL: a number */
+    const char *choices;   /* separated by |; NULL: a number or a text */
     const char *otherwise; /* NULL: none */
-    double least, most;
+    double least, most;    /* of a number; of a text: how many bytes it has */
     bool whole, required;
+    const char *example; /* of a text, which may be any; NULL: it is not a text */
 } parameter;
 
-enum { MAX_PARAMETERS = 4, MAX_ANSWERS = 6 };
+enum { MAX_PARAMETERS = 6, MAX_ANSWERS = 6 };
 
 /* Answers of a route besides the problems that every route can have. */
 typedef struct answer_info {
@@ -113,6 +118,13 @@ typedef struct answer_info {
     const shape_info *shape; /* NULL: not JSON */
     const char *help;
 } answer_info;
+
+/* A request that works, for docs/HTTP.md, where they are carried out in order, and for /openapi.json. */
+typedef struct route_example {
+    const char *target; /* path and query */
+    const char *body;   /* NULL: none */
+    const char *prints; /* the answer; ... stands for anything */
+} route_example;
 
 typedef struct route_info {
     const char *method; /* NULL ends the table */
@@ -124,7 +136,10 @@ typedef struct route_info {
     bool of_index;           /* is also found below /v1/indexes/{name} */
     run_kind run;
     void (*handle)(struct request *request);
-    const char *type; /* of the answer; NULL: application/json */
+    const char *type;            /* of the answer; NULL: application/json */
+    const char *operation, *tag; /* its name in a program, and what it is about */
+    route_example example;
+    bool any_query; /* what a link adds to its address (?utm_source=...) is ignored */
     parameter parameters[MAX_PARAMETERS];
     answer_info answers[MAX_ANSWERS];
 } route_info;
@@ -148,7 +163,9 @@ route_match route_find(const char *method, doppel_slice path);
 /* ---- documents made of the tables (describe.c) ---- */
 
 struct text_buffer;
-void openapi_write(struct text_buffer *out);
+/* `index` is the default one, whose fields a document may have; NULL: any. */
+struct index_entry;
+void openapi_write(struct text_buffer *out, const struct index_entry *index);
 void manual_write(struct text_buffer *out);
 
 #endif

@@ -398,6 +398,9 @@ static void read_options(serving *s, const served_index *index) {
         .max_ratio = args_number(args, "max-ratio", 100),
         .max_answer = args_number(args, "max-answer", 256 << 20),
         .max_spooled = args_number(args, "max-spooled", 1 << 30),
+        .max_run = args_number(args, "max-run", 512 << 20),
+        .max_runs = args_number(args, "max-runs", 8),
+        .run_ttl = args_number(args, "run-ttl", 3600),
         .rate = args_number(args, "rate", 0),
         .threads = threads,
     };
@@ -551,7 +554,7 @@ int serve(const cli_args *args, const served_index *index) {
 int serve_generate(const char *what) {
     text_buffer out = {0};
     if (!strcmp(what, "openapi"))
-        openapi_write(&out);
+        openapi_write(&out, NULL);
     else
         manual_write(&out);
     bool fine = !out.failed && fwrite(out.data, 1, out.length, stdout) == out.length;

@@ -21,12 +21,20 @@
 
 /* ---- connections ---- */
 
+/* Whether the other end has gone, and nothing is left to read. libmicrohttpd may miss that when it happens while a
+ * connection is suspended. */
+static bool is_gone(const connection *c) {
+    char byte;
+    return recv(c->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 static bool is_late(const connections *all, const connection *c, uint64_t now) {
     uint64_t waited = now - atomic_load(&c->since);
     switch (atomic_load(&c->phase)) {
     case PHASE_IDLE: return waited > all->idle * 1000000ull;
     case PHASE_HEAD: return waited > all->head * 1000000ull;
     case PHASE_BODY: return waited > all->body * 1000000ull;
+    case PHASE_LINES: return waited > 1000000ull && is_gone(c);
     default: return false;
     }
 }
@@ -234,7 +242,8 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const cha
         r->close = true;
         request_problem(r, PROBLEM_BAD_REQUEST, NULL, "%s", wrong);
     }
-    connection_is(x->connection, r->route && r->route->body == BODY_LINES ? PHASE_LINES : PHASE_BODY);
+    bool long_body = r->route && (r->route->body == BODY_LINES || r->route->body == BODY_FILE);
+    connection_is(x->connection, long_body ? PHASE_LINES : PHASE_BODY);
     /* A body that is too large, or that waits for 100 Continue, is not read. */
     bool asks = header(from, "Expect");
     return r->done && (r->close || asks) ? respond(x->request, from) : MHD_YES;
@@ -260,7 +269,7 @@ static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
         if (r->adds)
             return hand_over(x, from, RUN_ADD);
     } else if (!r->done && run != RUN_QUICK) {
-        return hand_over(x, from, RUN_WORKER);
+        return hand_over(x, from, run == RUN_WAIT ? RUN_WAIT : RUN_WORKER);
     } else if (!r->done) {
         request_run(r);
     }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 /* ---- threads that work on requests ---- */
@@ -292,8 +293,13 @@ int service_open(service *s, const service_options *options) {
     s->metrics.started = now_microseconds();
     pthread_mutex_init(&s->log_lock, NULL);
     tokens_init(&s->tokens);
+    runs_open(&s->runs, s);
     bool memory = limits_open(&s->limits, (double)options->rate);
     memory = idempotency_open(&s->idempotency) && memory;
+    if (options->backups && mkdir(options->backups, 0700) && errno != EEXIST) {
+        message("%s: cannot make the folder for backups: %s", options->backups, strerror(errno));
+        return EXIT_STORE;
+    }
     int code = indexes_open(&s->indexes, &options->first, options->indexes);
     if (code != EXIT_DONE)
         return code;
@@ -314,6 +320,7 @@ int service_open(service *s, const service_options *options) {
 void service_close(service *s) {
     workers_close(&s->workers);
     workers_close(&s->adders);
+    runs_close(&s->runs);
     indexes_close(&s->indexes);
     tokens_free(&s->tokens);
     limits_close(&s->limits);

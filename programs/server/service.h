@@ -17,6 +17,7 @@
 #include "server/clients.h"
 #include "server/indexes.h"
 #include "server/routes.h"
+#include "server/runs.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -24,7 +25,7 @@
 /* ---- what is counted, for GET /metrics ---- */
 
 /* Upper bounds of the latency histogram, 100 microseconds to 100 seconds, three a power of ten. */
-enum { LATENCY_BUCKETS = 19, METRIC_ROUTES = 40, METRIC_STATUSES = 24 };
+enum { LATENCY_BUCKETS = 19, METRIC_ROUTES = 48, METRIC_STATUSES = 24 };
 
 typedef struct metrics {
     uint64_t started; /* microseconds */
@@ -74,6 +75,9 @@ typedef struct service_options {
     uint64_t max_ratio;    /* decompressed / compressed size of a body; 0: any */
     uint64_t max_answer;   /* bytes of the answer of a batch, 0: any; lines in progress may exceed it */
     uint64_t max_spooled;  /* bytes of all such answers at a time, likewise */
+    uint64_t max_run;      /* bytes of the file of a run, unpacked */
+    uint64_t max_runs;     /* that are held at a time */
+    uint64_t run_ttl;      /* seconds until a run is deleted */
     uint64_t rate;         /* requests per second and client; 0: any */
     int threads;
 } service_options;
@@ -86,6 +90,7 @@ typedef struct service {
     idempotency idempotency;
     metrics metrics;
     workers workers, adders;
+    runs runs;
     atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
     atomic_uint_fast64_t spooled;  /* bytes of answers of batches that are held */
     FILE *access_log;
@@ -114,6 +119,7 @@ typedef struct request_head {
 } request_head;
 
 struct batch;
+struct upload;
 
 typedef struct request {
     struct service *service;
@@ -135,10 +141,11 @@ typedef struct request {
     text_buffer content; /* JSON, decompressed */
     size_t buffered;     /* of it, what is counted */
     json json;
-    struct batch *batch; /* of lines */
-    doppel_item item;    /* the document */
-    bool adds;           /* it is to be added: the handler has prepared it */
-    doppel_slice *extra; /* of the item */
+    struct batch *batch;   /* of lines */
+    struct upload *upload; /* of a file */
+    doppel_item item;      /* the document */
+    bool adds;             /* it is to be added: the handler has prepared it */
+    doppel_slice *extra;   /* of the item */
     doppel_verdict verdict;
     char *key_name; /* Idempotency-Key */
     idempotency_key key;
@@ -182,6 +189,9 @@ void request_free(request *r);
 /* What workers and adders do with requests. */
 void work_on(request **list, size_t count);
 void work_on_adds(request **list, size_t count);
+
+/* The Content-Type that is asked for where a body has none that its route takes. */
+const char *body_type(const route_info *route);
 
 /* The value of a parameter, or its default. */
 double request_number(const request *r, const char *name);
@@ -253,6 +263,8 @@ void answer_list(request *r, const char *name, const doppel_stored_list *list, b
 void handle_check(request *r);
 void handle_add(request *r);
 void handle_get(request *r);
+void handle_list(request *r);
+void handle_copies(request *r);
 void handle_remove(request *r);
 void handle_similar(request *r);
 void handle_similar_to(request *r);
@@ -268,6 +280,14 @@ void handle_drop_index(request *r);
 void handle_backup(request *r);
 void handle_expire(request *r);
 void handle_compact(request *r);
+void handle_create_run(request *r);
+void handle_show_run(request *r);
+/* Answers at once; runs_wait makes the request wait for news. */
+void handle_run_events(request *r);
+void handle_run_examples(request *r);
+void handle_run_kept(request *r);
+void handle_run_removed(request *r);
+void handle_delete_run(request *r);
 void handle_metrics(request *r);
 void handle_health(request *r);
 void handle_ready(request *r);

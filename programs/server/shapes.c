@@ -28,15 +28,20 @@ static const field document_fields[] = {
     END,
 };
 const shape_info shape_document = {
-    "Document", "A document: at least one of url, title, text and html; and the fields that the index keeps.",
-    document_fields, false, true};
+    "Document",
+    "A document: at least one of url, title, text and html; and the fields that the index keeps.",
+    document_fields,
+    false,
+    true,
+    "url|title|text|html"};
 
 static const field side_fields[] = {
     {"text", STRING_OR_NULL, .help = "a text"},
     {"html", STRING_OR_NULL, .help = "an HTML page, if there is no text"},
     END,
 };
-static const shape_info shape_side = {"Side", "One side of a comparison.", side_fields, false, false};
+static const shape_info shape_side = {
+    "Side", "One side of a comparison: a text or a page.", side_fields, false, false, "text|html"};
 
 static const field comparison_fields[] = {
     {"a", ANY_OBJECT, .required = true, .help = "the first", .shape = &shape_side},
@@ -46,7 +51,7 @@ static const field comparison_fields[] = {
      .whole = true},
     END,
 };
-const shape_info shape_comparison = {"Comparison", "Two texts or pages.", comparison_fields, false, false};
+const shape_info shape_comparison = {"Comparison", "Two texts or pages.", comparison_fields, false, false, NULL};
 
 static const field result_fields[] = {
     {"id", ANY_STRING | ANY_NUMBER | OR_NULL, .help = "its id"},
@@ -56,14 +61,14 @@ static const field result_fields[] = {
     {"html", STRING_OR_NULL, .help = "its HTML page, if there is no text"},
     END,
 };
-static const shape_info shape_result = {"Result", "A search result; other fields travel along.", result_fields, true,
-                                        false};
+static const shape_info shape_result = {
+    "Result", "A search result; other fields travel along.", result_fields, true, false, NULL};
 
 static const field results_fields[] = {
     {"results", ANY_ARRAY, .required = true, .help = "in the order they would be shown", .shape = &shape_result},
     END,
 };
-const shape_info shape_results = {"Results", "Search results.", results_fields, false, false};
+const shape_info shape_results = {"Results", "Search results.", results_fields, false, false, NULL};
 
 static const field index_options_fields[] = {
     {"preset", ANY_STRING, .help = "the preset that the other settings follow (general)",
@@ -91,11 +96,11 @@ static const field index_options_fields[] = {
     {"ttl", ANY_NUMBER, .help = "seconds that a document is remembered", .most = 1e11, .whole = true},
     END,
 };
-const shape_info shape_index_options = {"IndexOptions", "The settings of an index.", index_options_fields, false,
-                                        false};
+const shape_info shape_index_options = {
+    "IndexOptions", "The settings of an index.", index_options_fields, false, false, NULL};
 
 static const field no_fields[] = {END};
-const shape_info shape_backup_options = {"Nothing", "An empty object.", no_fields, false, false};
+const shape_info shape_backup_options = {"Nothing", "An empty object.", no_fields, false, false, NULL};
 
 /* ---- answers ---- */
 
@@ -109,7 +114,8 @@ static const field evidence_fields[] = {
     {"verified", ANY_BOOL, .required = true, .help = "measured on the shingles themselves"},
     END,
 };
-static const shape_info shape_evidence = {"Evidence", "What was measured on a pair.", evidence_fields, false, false};
+static const shape_info shape_evidence = {"Evidence", "What was measured on a pair.", evidence_fields, false, false,
+                                          NULL};
 
 #define REASONS "exact_url|content_hash|title_similarity"
 
@@ -124,7 +130,7 @@ static const field verdict_fields[] = {
     {"evidence", ANY_OBJECT, .required = true, .help = "what was measured", .shape = &shape_evidence},
     END,
 };
-const shape_info shape_verdict = {"Verdict", "Whether a document was seen.", verdict_fields, false, false};
+const shape_info shape_verdict = {"Verdict", "Whether a document was seen.", verdict_fields, false, false, NULL};
 
 static const field by_fields[] = {
     {"url", ANY_NUMBER, .required = true, .help = "by URL", .whole = true},
@@ -133,7 +139,7 @@ static const field by_fields[] = {
     {"unique", ANY_NUMBER, .help = "not duplicates", .whole = true},
     END,
 };
-static const shape_info shape_by = {"ByReason", "Counts by reason.", by_fields, false, false};
+static const shape_info shape_by = {"ByReason", "Counts by reason.", by_fields, false, false, NULL};
 
 static const field stored_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
@@ -157,9 +163,10 @@ static const field stored_fields[] = {
     {"lastDuplicate", STRING_OR_NULL, .required = true, .help = "when the last was seen"},
     {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
     {"text", STRING_OR_NULL, .required = true, .help = "its text, where the index keeps it"},
+    {"titleSimilarity", ANY_NUMBER, .help = "in a list by title: how similar its title is"},
     END,
 };
-const shape_info shape_stored = {"Stored", "A document as it is remembered.", stored_fields, false, false};
+const shape_info shape_stored = {"Stored", "A document as it is remembered.", stored_fields, false, false, NULL};
 
 static const field near_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
@@ -172,21 +179,22 @@ static const field near_fields[] = {
     {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
     END,
 };
-static const shape_info shape_near = {"Near", "A similar document.", near_fields, false, false};
+static const shape_info shape_near = {"Near", "A similar document.", near_fields, false, false, NULL};
 static const field similar_fields[] = {
     {"results", ANY_ARRAY, .required = true, .help = "the most similar first", .shape = &shape_near}, END};
-const shape_info shape_similar = {"Similar", "Similar documents.", similar_fields, false, false};
+const shape_info shape_similar = {"Similar", "Similar documents.", similar_fields, false, false, NULL};
 
 static const field shown_fields[] = {
     {"folded", ANY_ARRAY, .required = true, .help = "near-copies of it, as they were given"},
     END,
 };
-static const shape_info shape_shown = {"Shown",
-                                       "A result to show, as it was given, with the results that are folded under it.",
-                                       shown_fields, true, false};
+static const shape_info shape_shown = {
+    "Shown", "A result to show, as it was given, with the results that are folded under it.", shown_fields, true, false,
+    NULL};
 static const field folded_fields[] = {
     {"results", ANY_ARRAY, .required = true, .help = "those to show, in order", .shape = &shape_shown}, END};
-const shape_info shape_folded = {"Folded", "Search results without their near-copies.", folded_fields, false, false};
+const shape_info shape_folded = {"Folded", "Search results without their near-copies.", folded_fields, false, false,
+                                 NULL};
 
 static const field passage_fields[] = {
     {"aStart", ANY_NUMBER, .required = true, .help = "bytes of A", .whole = true},
@@ -200,7 +208,8 @@ static const field passage_fields[] = {
     {"words", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
     END,
 };
-static const shape_info shape_passage = {"Passage", "A run of words that both have.", passage_fields, false, false};
+static const shape_info shape_passage = {"Passage", "A run of words that both have.", passage_fields, false, false,
+                                         NULL};
 
 static const field compared_fields[] = {
     {"wordsA", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
@@ -231,11 +240,19 @@ static const field compared_fields[] = {
     {"passages", ANY_ARRAY, .required = true, .help = "in the order of A", .shape = &shape_passage},
     END,
 };
-const shape_info shape_compared = {"Compared", "Every measure on two texts.", compared_fields, false, false};
+const shape_info shape_compared = {"Compared", "Every measure on two texts.", compared_fields, false, false, NULL};
 
 static const field groups_fields[] = {
     {"groups", ANY_ARRAY, .required = true, .help = "the largest first", .shape = &shape_stored}, END};
-const shape_info shape_groups = {"Groups", "Originals with the most copies.", groups_fields, false, false};
+const shape_info shape_groups = {"Groups", "Originals with the most copies.", groups_fields, false, false, NULL};
+
+static const field listed_fields[] = {
+    {"documents", ANY_ARRAY, .required = true, .help = "without their texts", .shape = &shape_stored},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
+    END,
+};
+const shape_info shape_listed = {"Listed", "A page of documents.", listed_fields, false, false, NULL};
 
 static const field histogram_fields[] = {
     {"count", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
@@ -243,7 +260,8 @@ static const field histogram_fields[] = {
     {"buckets", ANY_ARRAY, .required = true, .help = "the i-th counts those below 2^i, the last all others"},
     END,
 };
-static const shape_info shape_histogram = {"Histogram", "How often each size occurs.", histogram_fields, false, false};
+static const shape_info shape_histogram = {"Histogram", "How often each size occurs.", histogram_fields, false, false,
+                                           NULL};
 
 #define COUNT(name_, help_) \
     { .name = name_, .kinds = ANY_NUMBER, .required = true, .help = help_, .whole = true }
@@ -300,7 +318,8 @@ static const field stats_fields[] = {
     {"version", ANY_STRING, .required = true, .help = "of the server"},
     END,
 };
-const shape_info shape_stats = {"Stats", "What an index holds, and what it has done.", stats_fields, false, false};
+const shape_info shape_stats = {"Stats", "What an index holds, and what it has done.", stats_fields, false, false,
+                                NULL};
 
 static const field index_fields[] = {
     {"name", ANY_STRING, .required = true, .help = "its name"},
@@ -314,21 +333,21 @@ static const field index_fields[] = {
      .help = "false: it is damaged or cannot be opened; requests for it get 503"},
     END,
 };
-const shape_info shape_index = {"Index", "An index.", index_fields, false, false};
+const shape_info shape_index = {"Index", "An index.", index_fields, false, false, NULL};
 static const field indexes_fields[] = {
     {"indexes", ANY_ARRAY, .required = true, .help = "the default one first", .shape = &shape_index}, END};
-const shape_info shape_indexes = {"Indexes", "All indexes.", indexes_fields, false, false};
+const shape_info shape_indexes = {"Indexes", "All indexes.", indexes_fields, false, false, NULL};
 
 static const field backup_fields[] = {
     {"name", ANY_STRING, .required = true, .help = "the folder, below that of backups"},
     COUNT("bytes", "of the file"),
     END,
 };
-const shape_info shape_backup = {"Backup", "A whole copy of an index.", backup_fields, false, false};
+const shape_info shape_backup = {"Backup", "A whole copy of an index.", backup_fields, false, false, NULL};
 
 static const field health_fields[] = {
     {"status", ANY_STRING, .required = true, .help = "a word", .choices = "ok|ready|stopping"}, END};
-const shape_info shape_health = {"Health", "The state of the server.", health_fields, false, false};
+const shape_info shape_health = {"Health", "The state of the server.", health_fields, false, false, NULL};
 
 static const field removed_fields[] = {
     {"id", ANY_STRING, .help = "of the document"},
@@ -336,14 +355,84 @@ static const field removed_fields[] = {
     {"removed", ANY_BOOL, .required = true, .help = "always true"},
     END,
 };
-const shape_info shape_removed = {"Removed", "What was removed.", removed_fields, false, false};
+const shape_info shape_removed = {"Removed", "What was removed.", removed_fields, false, false, NULL};
 
 static const field done_fields[] = {
     {"expired", ANY_NUMBER, .help = "documents that were removed", .whole = true},
     {"compacted", ANY_BOOL, .help = "always true"},
     END,
 };
-const shape_info shape_done = {"Done", "What was done.", done_fields, false, false};
+const shape_info shape_done = {"Done", "What was done.", done_fields, false, false, NULL};
+
+static const field run_copy_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    {"similarity", ANY_NUMBER, .required = true, .help = "to the document that stays"},
+    END,
+};
+static const shape_info shape_run_copy = {"RunCopy", "A document that goes.", run_copy_fields, false, false, NULL};
+
+static const field run_group_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "of the document that stays"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    COUNT("size", "documents, with the one that stays"),
+    {"copies", ANY_ARRAY, .required = true, .help = "the first of those that go", .shape = &shape_run_copy},
+    END,
+};
+static const shape_info shape_run_group = {"RunGroup", "Documents of which one stays.", run_group_fields, false, false,
+                                           NULL};
+
+static const field run_threshold_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
+    COUNT("removed", "documents that would go"),
+    END,
+};
+static const shape_info shape_run_threshold = {
+    "RunThreshold", "What a threshold would remove.", run_threshold_fields, false, false, NULL};
+
+static const field run_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"name", ANY_STRING, .required = true, .help = "of the file"},
+    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
+    {"why", STRING_OR_NULL, .required = true, .help = "it failed"},
+    COUNT("version", "grows with every change"),
+    COUNT("received", "bytes of the file, unpacked"),
+    {"similarity", ANY_NUMBER, .required = true, .help = "near: of at least this similarity"},
+    {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
+    COUNT("documents", "that were analysed so far"),
+    COUNT("bad", "records that could not be read"),
+    {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
+    COUNT("kept", "of these, those that stay"),
+    COUNT("removed", "those that go"),
+    COUNT("identical", "of those that go, those with the very words of their original"),
+    COUNT("groups", "of two or more"),
+    {"thresholds", ANY_ARRAY, .required = true, .help = "in steps of 0.01", .shape = &shape_run_threshold},
+    {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    END,
+};
+const shape_info shape_run = {"Run", "A file that is deduplicated.", run_fields, false, false, NULL};
+
+static const field run_text_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
+    {"text", ANY_STRING, .required = true, .help = "its text, up to 16 KiB"},
+    {"cut", ANY_BOOL, .required = true, .help = "whether the text is longer"},
+    END,
+};
+static const shape_info shape_run_text = {"RunText", "A document of a run.", run_text_fields, false, false, NULL};
+
+static const field run_example_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "of the two"},
+    {"a", ANY_OBJECT, .required = true, .help = "the earlier one", .shape = &shape_run_text},
+    {"b", ANY_OBJECT, .required = true, .help = "the later one", .shape = &shape_run_text},
+    END,
+};
+static const shape_info shape_run_example = {"RunExample", "Two near documents.", run_example_fields, false, false,
+                                             NULL};
+
+static const field run_examples_fields[] = {
+    {"examples", ANY_ARRAY, .required = true, .help = "the least similar first", .shape = &shape_run_example}, END};
+const shape_info shape_run_examples = {"RunExamples", "Pairs at a threshold.", run_examples_fields, false, false, NULL};
 
 static const field problem_fields[] = {
     {"type", ANY_STRING, .required = true, .help = "urn:doppel:problem:NAME"},
@@ -355,7 +444,7 @@ static const field problem_fields[] = {
     {"position", ANY_NUMBER, .help = "in the body or line, in bytes, from 1", .whole = true},
     END,
 };
-const shape_info shape_problem = {"Problem", "What went wrong.", problem_fields, false, false};
+const shape_info shape_problem = {"Problem", "What went wrong.", problem_fields, false, false, NULL};
 
 static const field line_fields[] = {
     {"line", ANY_NUMBER, .help = "of the body, from 1, with a problem", .whole = true},
@@ -363,7 +452,7 @@ static const field line_fields[] = {
     {"problem", ANY_OBJECT, .help = "why there is no verdict", .shape = &shape_problem},
     END,
 };
-const shape_info shape_line = {"Line", "A verdict, or a line with its problem.", line_fields, true, false};
+const shape_info shape_line = {"Line", "A verdict, or a line with its problem.", line_fields, true, false, NULL};
 
 /* ---- checking ---- */
 

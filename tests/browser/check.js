@@ -69,9 +69,13 @@ alive => {
     found.push("text has characters that control");
   if (alive) return [...new Set(found)].slice(0, 20);
   if (document.title !== "doppel report") found.push("its title was changed: " + document.title);
-  for (const e of document.querySelectorAll("script,img,iframe,object,embed,link,a,form,base")) say("should not be there", e);
+  for (const e of document.querySelectorAll("script,img,iframe,object,embed,link,form,base")) say("should not be there", e);
+  for (const e of document.querySelectorAll("a")) {
+    const inside = e.getAttribute("href").startsWith("#") && document.querySelector(e.getAttribute("href"));
+    if (!inside && !(/^https?:$/.test(e.protocol) && e.rel.includes("noopener"))) say("leads nowhere good", e);
+  }
   for (const e of document.querySelectorAll("*"))
     for (const a of e.attributes)
-      if (/^on|^style$|^src$|href/i.test(a.name)) say(`has the attribute ${a.name}`, e);
+      if (/^on|^style$|^src$|href/i.test(a.name) && e.tagName !== "A") say(`has the attribute ${a.name}`, e);
   return [...new Set(found)].slice(0, 20);
 }

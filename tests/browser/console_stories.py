@@ -1,4 +1,9 @@
 """What people do with the console: each function is a story that yields what went wrong."""
+import json
+import random
+import time
+
+import corpus
 from serving import Watched, post, until
 
 FIRST = """The museum of clocks has bought a tower clock of 1743 that was thought to be lost. It was found in a barn, \
@@ -13,6 +18,13 @@ def marks(page):
     return page.evaluate("""() => [...document.querySelectorAll(".pair .passages")].map(side =>
         [...side.querySelectorAll("mark")].map(mark => [mark.querySelector("button").textContent,
             [...mark.childNodes].slice(1).map(n => n.textContent).join("")]).sort((a, b) => a[0] - b[0]))""")
+
+
+def changes(page):
+    """What only A has, and what only B has, as it is marked."""
+    page.wait_for_selector(".differences")
+    return tuple(page.evaluate("""tag => [...document.querySelectorAll(".hunk " + tag)].map(e => e.lastChild.textContent.trim())""", tag)
+                 for tag in ("del", "ins"))
 
 
 def is_shown(page, text, what):
@@ -38,14 +50,12 @@ def newcomer(browser, address, pictures):
     try_it(page, FIRST, "Check and add", "A lost clock is found", "https://paper.example/clock")
     yield from is_shown(page, "New: nothing like it is known", "the first version")
     try_it(page, SECOND, "Check", "Clock of 1743 found in a barn", "https://other.example/clock")
-    yield from is_shown(page, "A copy: this was seen before", "the second version")
-    yield from is_shown(page, "https://paper.example/clock", "the second version")
-    a, b = marks(page)
-    if len(a) != 2 or a != b or "1743" not in a[0][1] or not a[1][1].startswith("who was looking"):
-        yield f"the passages are not those that the two share: {a} {b}"
-    page.click(".side:first-child mark:last-of-type button")
-    if page.evaluate("document.activeElement.id").split("-")[2:] != ["b", "2"]:
-        yield "a passage does not lead to its other side"
+    yield from is_shown(page, "of “A lost clock is found” is here: 2 shared passages", "the second version")
+    if changes(page) != (["farmer"], ["student", "Entry is free."]):
+        yield f"the differences are not those of the two: {changes(page)}"
+    yield from is_shown(page, "a copy from 80 %", "the scale")
+    page.click(".fold >> nth=0")
+    yield from is_shown(page, "a tower clock of 1743", "what was folded")
     page.screenshot(path=pictures / "newcomer.png", full_page=True, caret="initial")
     page.get_by_role("button", name="Add it", exact=True).click()
     page.wait_for_selector(".said")
@@ -61,7 +71,7 @@ def not_kept(browser, address):
     watched.open("#/try", "h1:text-is('Try')")
     try_it(page, FIRST, "Check and add")
     try_it(page, SECOND, "Check")
-    if not all(marks(page)):
+    if not all(changes(page)):
         yield "the version that was added before is not shown"
     page.reload()
     page.wait_for_selector("h1:text-is('Try')")
@@ -79,7 +89,9 @@ def compare(browser, address):
     a.fill("\U0001f980\U0001f980 Ünïcode wörds \U0001f40c stand before the very same seven words. 彼は本を読んだ")
     b.fill("<html><body><p>Here stand before the very same seven words. <b>And</b> more \U0001f40c.</p></body></html>")
     page.get_by_role("button", name="Compare", exact=True).click()
-    page.wait_for_selector(".pair")
+    page.wait_for_selector(".differences")
+    page.click("summary:has-text('The passages')")
+    page.click("summary:has-text('Every measure')")
     if marks(page) != [[["1", "stand before the very same seven words"]]] * 2:
         yield f"the passages are not where they should be: {marks(page)}"
     for measure in ("Similarity", "A in B", "Distance", "Cosine", "Angle", "Euclidean distance", "Edit distance", "Same words"):
@@ -91,6 +103,102 @@ def compare(browser, address):
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector(".problem")
     yield from is_shown(page, "One side is empty", "compare")
+    yield from watched.close()
+
+
+def lines(seed=9, stories=150):
+    """A file of pages, some with edited copies."""
+    rng, made = random.Random(seed), []
+    for number in range(stories):
+        text = corpus.prose(rng, 120)
+        for copy in range(1 + (number % 5 == 0) * (1 + number % 4)):
+            made.append(json.dumps({"id": f"page-{number}" + f"~{copy}" * (copy > 0), "title": corpus.prose(rng, 5), "text": corpus.edited(rng, text, 2 * copy)}))
+    return ("\n".join(made) + "\n").encode()
+
+
+def upload(page, body=None, name="pages.jsonl"):
+    page.set_input_files("input[type=file]:not([webkitdirectory])", {"name": name, "mimeType": "application/jsonl", "buffer": body or lines()})
+
+
+def file(browser, address):
+    """A file is analysed, a threshold chosen, the result downloaded; a file that cannot be used; a run that is opened again."""
+    watched = Watched(browser, address)
+    watched.expected = (404,)
+    page = watched.page
+    watched.open("#/file", "h1:text-is('File')")
+    upload(page)
+    page.wait_for_selector(".example .hunk")
+    documents = len(lines().splitlines())
+    tiles = lambda: [int(text.replace(",", "")) for text in page.locator(".tile b").all_inner_texts()]
+    at_80 = tiles()
+    if at_80[0] != documents or at_80[1] + at_80[2] != documents or not at_80[2]:
+        yield f"the counts do not fit: {at_80}"
+    page.locator("input[type=range]").fill("100")
+    at_100 = tiles()
+    if not at_100[2] < at_80[2] or at_100[1] + at_100[2] != documents:
+        yield f"the slider does not show what would go: {at_80} {at_100}"
+    yield from is_shown(page, "doppel dedup pages.jsonl -o kept.jsonl --removed removed.jsonl --similarity 1.00", "the command")
+    page.locator("input[type=range]").fill("80")
+    for button, count in (("Download what stays", at_80[1]), ("Download the list of what goes", at_80[2])):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=button).click()
+        with open(download.value.path(), "rb") as got:
+            if len(got.read().splitlines()) != count:
+                yield f"{button}: not {count} lines"
+    page.reload()
+    page.wait_for_selector(".example .hunk")
+    if tiles() != at_80:
+        yield "a run that is opened again is another one"
+    yield from watched.look()
+    page.get_by_role("button", name="Delete it now").click()
+    page.wait_for_selector(".tile", state="detached")
+    upload(page, b"a,b\n1,2\n", "table.csv")
+    page.wait_for_selector(".problem")
+    yield from is_shown(page, "This file cannot be used", "a table without a text")
+    yield from watched.close()
+
+
+def folder(browser, address):
+    """Files that are dropped on any page become one corpus, with their names as ids."""
+    watched = Watched(browser, address)
+    page = watched.page
+    watched.open("#/overview", "h1:text-is('Overview')")
+    page.evaluate("""([one, other]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([one], "first.txt"));
+        data.items.add(new File([other], "second.txt"));
+        data.items.add(new File([new Uint8Array([0, 1, 2])], "picture.png"));
+        document.querySelector("h1").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+    }""", [FIRST, SECOND])
+    page.wait_for_selector("h1:text-is('File')")
+    page.wait_for_selector(".example .hunk")
+    yield from is_shown(page, "second.txt", "a dropped folder")
+    if page.locator(".tile b").first.inner_text() != "2":
+        yield "a dropped folder: not two documents"
+    yield from watched.close()
+
+
+def large_texts(browser, address):
+    """500 KB a side are compared and laid out within a second or so; buttons lead from one difference to the next."""
+    watched = Watched(browser, address)
+    page = watched.page
+    rng = random.Random(7)
+    one = " ".join(f"{rng.choice(corpus.WORDS)}{rng.randrange(300)}" for _ in range(60000))
+    other = corpus.edited(rng, one, 300)
+    watched.open("#/compare", "h1:text-is('Compare')")
+    for area, text in zip(page.locator(".source textarea").all(), (one, other)):
+        area.evaluate("(area, text) => { area.value = text; }", text)
+    began = time.monotonic()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector(".hunk")
+    took = time.monotonic() - began
+    if took > 20:  # about 0.7 s; other tests may keep the machine busy
+        yield f"it takes {took:.1f} s to compare {len(one)} characters"
+    for step, said in (("Next", "1 of"), ("Next", "2 of"), ("Previous", "1 of")):
+        page.get_by_role("button", name=step, exact=True).click()
+        yield from is_shown(page, said, step)
+    if len(changes(page)[1]) < 50:
+        yield "most differences are not shown"
     yield from watched.close()
 
 
@@ -118,9 +226,9 @@ def groups(browser, address):
     page.click("details.group summary")
     page.wait_for_selector(".group .documents button")
     page.click(".group .documents button")
-    page.wait_for_selector(".group .pair")
-    if not all(marks(page)):
-        yield "groups: no passage is marked"
+    page.wait_for_selector(".group .hunk")
+    if not any(changes(page)):
+        yield "groups: no difference is marked"
     yield from is_shown(page, "by content", "groups")
     yield from watched.look()
     yield from watched.close()
@@ -184,6 +292,13 @@ def live(browser, address):
     before = page.inner_text(".tile b")
     post(address, "/v1/documents", {"id": "live", "text": "words that nobody has ever put into this order before today"})
     until(page, "before => document.querySelector('.tile b').textContent !== before", before)
+    chart = "() => [...document.querySelectorAll('figure.chart')].find(f => f.textContent.startsWith('Checks and adds by the hour'))?.textContent"
+    before = page.evaluate(chart)
+    post(address, "/v1/check", {"text": "words that were never checked before by anyone at all"})
+    until(page, f"before => ({chart})() !== before", before)
+    after = page.evaluate(chart)
+    page.reload()
+    until(page, f"after => ({chart})() === after", after)
     for how in ("document.querySelector('.state button').click()", "Object.defineProperty(document, 'hidden', {value: true})"):
         page.evaluate(how)
         page.wait_for_timeout(500)

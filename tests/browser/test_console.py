@@ -58,17 +58,23 @@ def visit(watched, name):
             page.get_by_role("button", name=example, exact=True).click()
             page.get_by_role("button", name=button, exact=True).click()
             page.wait_for_selector(".busy", state="detached")
-        page.wait_for_selector(".pair")
+        page.wait_for_selector(".hunk")
     elif name == "compare":
         watched.open("#/compare", "h1:text-is('Compare')")
         page.click("text=two versions of an article")
         page.get_by_role("button", name="Compare", exact=True).click()
+        page.wait_for_selector(".hunk")
+        page.click("summary:has-text('The passages')")
         page.wait_for_selector(".pair")
+    elif name == "file":
+        watched.open("#/file", "h1:text-is('File')")
+        stories.upload(page)
+        page.wait_for_selector(".example .hunk")
     elif name == "groups":
         watched.open("#/groups", "details.group")
         page.click("details.group summary")
         page.click(".group .documents button")
-        page.wait_for_selector(".group .pair")
+        page.wait_for_selector(".group .hunk")
     elif name == "find":
         watched.open("#/find?q=story-9", ".place h2")
     elif name == "document":
@@ -82,7 +88,7 @@ def looks(browser, address, pictures, ways=WAYS, font=""):
     """Every page in every way."""
     for width, scheme in ways:
         watched = Watched(browser, address, width, scheme)
-        for name in ("overview", "try", "compare", "groups", "find", "document", "index"):
+        for name in ("overview", "try", "compare", "file", "groups", "find", "document", "index"):
             visit(watched, name)
             found = watched.look()
             watched.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
@@ -111,7 +117,7 @@ def run(browser, other, doppel, pictures):
         yield from told("looks", looks(browser, address, pictures))
         yield from told("looks", looks(other, address, pictures, FEWER_WAYS, "-noto"))
         yield from told("large, other font", trouble.large(other, address))
-        for story in (stories.compare, stories.files, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
+        for story in (stories.compare, stories.large_texts, stories.files, stories.file, stories.folder, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
                       trouble.hostile, trouble.large, trouble.other_sites):
             yield from told(story.__name__, story(browser, address))
         yield from told("server_gone", trouble.server_gone(browser, address, server))

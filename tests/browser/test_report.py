@@ -8,6 +8,7 @@ nothing to the console, and tell the figures that `doppel dedup` or `doppel trim
 import contextlib
 import json
 import pathlib
+import re
 import random
 import shutil
 import subprocess
@@ -105,6 +106,23 @@ def look(browser, address, width, scheme, picture):
     return found, text
 
 
+def check_ways(page):
+    """Contents lead somewhere; addresses of the web, and no others, are links; the corpus and the day are named."""
+    html = page.read_text(encoding="utf-8")
+    for anchor in re.findall(r'href="#([^"]*)"', html):
+        if f'id="{anchor}"' not in html:
+            yield f"the contents lead to #{anchor}, which is not there"
+    links = re.findall(r"<a (?!href=\"#)[^>]*>", html)
+    if not any("https://news.example/story/" in link for link in links):
+        yield "addresses are not links"
+    yield from (f"a bad link: {link}" for link in links if not re.fullmatch(r'<a rel="noopener noreferrer" href="https?://[^"]*">', link))
+    head = html[:html.index("<main>")]
+    if "in.jsonl</bdi>" not in head or not re.search(r", \d{4}-\d\d-\d\d\. ", head):
+        yield "the head does not name the corpus and the day"
+    if "<h3>All groups</h3>" not in html:
+        yield "not all groups can be found"
+
+
 def parts_of(summary):
     """The figures that a page has, and its headings."""
     if "kept" in summary:
@@ -140,6 +158,7 @@ def check_run(browsers, doppel, pictures, run):
                 for what in [*found, *check_figures(text, summary)]:
                     yield f"{name}, {width} px, {scheme}, {family}: {what}"
         if name == "usual":
+            yield from ("usual: " + what for what in check_ways(page))
             yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title[:150] not in text)
 
 

@@ -12,10 +12,10 @@ show() {
 }
 doppel dedup in.jsonl -o out.jsonl --work run --keep last 2>/dev/null
 doppel report --work run -o report.html
-grep -c '<script\|<img\|http-equiv="refresh"\|src=\|href=' report.html
+grep -c '<script\|<img\|http-equiv="refresh"\|src=\|href="[^#h]' report.html
 grep -o "default-src 'none'[^\"]*" report.html
 echo "== in and out"
-show report.html | sed -n '/In and out/,/How similar/p'
+show report.html | sed -n '/<h2>In and out/,/<h2>How similar/p'
 echo "== groups and hosts"
 show report.html | sed -n '/The largest groups/,/Inputs/p'
 echo "== the plan"

@@ -42,8 +42,9 @@ class Server:
             os.mkdir(self.path("indexes"))
             os.mkdir(self.path("backups"))
         place = ["--store", self.store] if self.store else ["--index", self.path("seen")]
-        command = [DOPPEL, "serve", *place, "--indexes", self.path("indexes"), "--backups",
-                   self.path("backups"), "--listen", "127.0.0.1:0", *SANDBOX, *self.options]
+        indexes = [] if "--indexes" in self.options else ["--indexes", self.path("indexes")]
+        command = [DOPPEL, "serve", *place, *indexes, "--backups", self.path("backups"), "--listen", "127.0.0.1:0", *SANDBOX,
+                   *self.options]
         with open(self.path("stderr"), "w") as errors:
             self.process = subprocess.Popen(command, stderr=errors, stdout=subprocess.DEVNULL,
                                             env=dict(os.environ, **self.environment))

@@ -180,7 +180,7 @@ class Access(unittest.TestCase):
             (("--certificate", self.tokens), 2, "must be given together"), (("--user", "nobody-here"), 2, "unknown user"),
             (("--config", "/nowhere"), 2, "cannot read"), (("--preset", "none"), 2, "preset"),
             (("--origins", "https://a.example,b.example"), 2, "not b.example"), (("--origins", "http://a.example/x"), 2, "not http"),
-            (("--certificate", self.tokens, "--key", self.tokens), 2, "certificate"), (("--indexes", "/nowhere"), 4, "nowhere"),
+            (("--certificate", self.tokens, "--key", self.tokens), 2, "certificate"), (("--indexes", "/nowhere/at/all"), 4, "nowhere"),
         ):
             with self.subTest(options):
                 got, said = self.start(*options)

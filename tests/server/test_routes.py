@@ -260,6 +260,7 @@ class Routes(support.ServerTest):
         self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
         self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
         self.assertIn(b"doppel", body)
+        self.assertEqual(self.server.get("/?utm_source=x&%zz=")[2], body)
         self.assertProblem(self.server.get("/console/none.js"), 404, "no-route")
         self.assertProblem(self.server.get("/console/..%2Findex.html"), 404, "no-route")
         described = self.server.get("/openapi.json")[2]

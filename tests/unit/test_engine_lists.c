@@ -109,6 +109,106 @@ static void what_was_acknowledged_is_listed(void **state) {
     doppel_engine_close(engine);
 }
 
+/* ---- a page at a time ---- */
+
+static bool has_even_id(const doppel_stored *stored, void *user) {
+    (void)user;
+    return (stored->id.data[stored->id.length - 1] - '0') % 2 == 0;
+}
+
+/* Adds d0 to d599, each with a copy c0 ... that has no URL. */
+static void add_pairs(doppel_engine *engine, int count) {
+    for (int i = 0; i < count; i++) {
+        char id[16], text[160];
+        snprintf(text, sizeof text, "only%d once%d are%d these%d words%d together%d here%d", i, i, i, i, i, i, i);
+        snprintf(id, sizeof id, "d%d", i);
+        add(engine, id, NULL, text, false);
+        snprintf(id, sizeof id, "c%d", i);
+        add(engine, id, NULL, text, true);
+    }
+}
+
+/* All pages of a list: how many documents they have; each number is higher than the one before. */
+static size_t walk(doppel_engine *engine, doppel_list_options options) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    uint64_t last = 0;
+    size_t count = 0;
+    options.size = sizeof options;
+    do {
+        if (doppel_engine_list(engine, &options, &list, &options.after, &error) != DOPPEL_OK)
+            fail_msg("%s: %s", here->name, error.message);
+        assert_true(list.count <= options.limit);
+        for (size_t i = 0; i < list.count; i++) {
+            assert_true(list.stored[i].number > last);
+            last = list.stored[i].number;
+        }
+        count += list.count;
+    } while (options.after);
+    doppel_stored_list_free(&list);
+    return count;
+}
+
+static void pages_hold_every_document_once(void **state) {
+    const int count = 300; /* more than are read at a time */
+    doppel_engine *engine = open_at(
+        state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK, .titles = DOPPEL_SWITCH_OFF});
+    add_pairs(engine, count);
+    for (uint64_t limit = 1; limit < 2000; limit = limit * 7 + 1) {
+        assert_int_equal(walk(engine, (doppel_list_options){.limit = limit}), 2 * count);
+        assert_int_equal(walk(engine, (doppel_list_options){.limit = limit, .kind = DOPPEL_LIST_ORIGINALS}), count);
+        assert_int_equal(walk(engine, (doppel_list_options){.limit = limit, .kind = DOPPEL_LIST_COPIES}), count);
+        assert_int_equal(walk(engine, (doppel_list_options){.limit = limit, .wanted = has_even_id}), count);
+    }
+    doppel_engine_close(engine);
+}
+
+static void copies_without_a_url_are_listed(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_list_options options = {.size = sizeof options, .copies_of = doppel_slice_of("a")};
+    doppel_stored_list list = {0};
+    uint64_t next = 7;
+    add(engine, "a", "http://a.example/", ARTICLE, false);
+    add(engine, "b", NULL, ARTICLE_CHANGED, true);
+    add(engine, "c", NULL, ARTICLE, true);
+    assert_int_equal(doppel_engine_list(engine, &options, &list, &next, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(next, 0);
+    assert_memory_equal(list.stored[0].id.data, "b", 1);
+    assert_memory_equal(list.stored[1].original_id.data, "a", 1);
+    assert_int_equal(walk(engine, (doppel_list_options){.limit = 1, .copies_of = options.copies_of}), 2);
+    options.copies_of = doppel_slice_of("b"); /* a copy has none */
+    assert_int_equal(doppel_engine_list(engine, &options, &list, &next, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 0);
+    options.copies_of = doppel_slice_of("nothing");
+    assert_int_equal(doppel_engine_list(engine, &options, &list, &next, NULL), DOPPEL_ERROR_INPUT);
+    doppel_stored_list_free(&list);
+    doppel_engine_close(engine);
+}
+
+static void a_title_finds_without_counting_as_a_check(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.titles = DOPPEL_SWITCH_ON});
+    doppel_list_options options = {.size = sizeof options};
+    doppel_item item = item_of("a", NULL, ARTICLE);
+    doppel_verdict verdict = {0};
+    doppel_stored_list list = {0};
+    doppel_engine_stats stats;
+    item.document.title = doppel_slice_of("A title that is long enough");
+    assert_int_equal(doppel_engine_add(engine, &item, &verdict, NULL), DOPPEL_OK);
+    options.title = doppel_slice_of("a title that is long enough!");
+    assert_int_equal(doppel_engine_list(engine, &options, &list, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 1);
+    assert_true(list.stored[0].similarity == 1);
+    options.title = doppel_slice_of("quite another title than that");
+    assert_int_equal(doppel_engine_list(engine, &options, &list, NULL, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 0);
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.checks, 0);
+    doppel_stored_list_free(&list);
+    doppel_verdict_free(&verdict);
+    doppel_engine_close(engine);
+}
+
 /* Changes a byte of each such text in a file. */
 static void damage(const char *path, const char *text) {
     dp_buffer bytes = slurp(path);
@@ -256,6 +356,9 @@ int main(void) {
         EVERYWHERE(nothing_is_more_than_the_same),
         EVERYWHERE(copies_of_what_is_gone_leave_with_compact),
         EVERYWHERE(what_was_acknowledged_is_listed),
+        EVERYWHERE(pages_hold_every_document_once),
+        EVERYWHERE(copies_without_a_url_are_listed),
+        EVERYWHERE(a_title_finds_without_counting_as_a_check),
         EVERYWHERE(records_that_are_damaged_are_counted),
         EVERYWHERE(a_document_comes_back_as_it_was),
         EVERYWHERE(the_largest_groups_come_first),

@@ -66,7 +66,7 @@ static void write_remarks(const report *r, html *page) {
 }
 
 void report_write_counts(const report *r, html *page) {
-    html_put(page, "<section><h2>In and out</h2>");
+    html_put(page, "<section id=\"in-and-out\"><h2>In and out</h2>");
     write_tiles(&r->figures, page);
     write_parts(&r->figures, page);
     html_put(page, "</section>");
@@ -74,7 +74,7 @@ void report_write_counts(const report *r, html *page) {
 
 void report_write_inputs(const report *r, html *page) {
     doppel_batch_reading reading;
-    html_put(page, "<section><h2>Inputs</h2><div class=\"two\">");
+    html_put(page, "<section id=\"inputs\"><h2>Inputs</h2><div class=\"two\">");
     for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
         write_reading(&reading, page);
     write_remarks(r, page);
@@ -209,7 +209,7 @@ static void write_sizes(const report *r, html *page) {
 }
 
 void report_write_histograms(const report *r, html *page) {
-    html_put(page, "<section><h2>How similar, and how many</h2>");
+    html_put(page, "<section id=\"similar\"><h2>How similar, and how many</h2>");
     if (!r->figures.groups) {
         html_put(page, r->figures.documents
                            ? "<p class=\"card\">Nothing was found twice: every document is kept.</p></section>"
@@ -311,7 +311,7 @@ static void write_work(const report *r, html *page) {
 }
 
 void report_write_plan(const report *r, html *page) {
-    html_put(page, "<section><h2>The plan and its timings</h2><div class=\"two\">");
+    html_put(page, "<section id=\"plan\"><h2>The plan and its timings</h2><div class=\"two\">");
     html_table_begin(page, "How copies were searched for");
     write_method(r, page);
     write_options(r, page);

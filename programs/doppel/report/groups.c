@@ -10,8 +10,8 @@
  * by itself. */
 enum { SAME_END = 10, SAME_WHOLE = 28, CHANGE_END = 24, CHANGE_WHOLE = 60, BEGINNING = 60 };
 
-/* Changes shown of a copy. */
-enum { MOST_CHANGES = 16 };
+/* Changes shown of a copy; groups that are listed by their ids. */
+enum { MOST_CHANGES = 16, MOST_LISTED = 20000 };
 
 /* Groups that are open when the page opens: the first with differences to show. */
 enum { OPEN_GROUPS = 3 };
@@ -92,9 +92,8 @@ static void show_title(html *page, const shown_document *d) {
 static void write_url(html *page, const shown_document *d) {
     if (!d->url_length)
         return;
-    html_put(page, " \xC2\xB7 <bdi>");
-    html_text(page, d->url, d->url_length);
-    html_put(page, "</bdi>");
+    html_put(page, " \xC2\xB7 ");
+    html_link(page, d->url, d->url_length);
 }
 
 static void write_kept(report *r, html *page, const shown_document *kept, const diff_text *text) {
@@ -237,10 +236,39 @@ static void write_group(report *r, html *page, const shown_group *g) {
         page->status = status;
 }
 
+/* Every group by its kept document, for a search in the page: browsers open what is folded when they find something in
+ * it. */
+static void write_all_groups(report *r, html *page) {
+    uint64_t listed = 0, count = doppel_batch_count(r->batch) + r->stats.in_index;
+    if (r->figures.groups <= r->groups)
+        return;
+    html_put(page, "<details class=\"group\"><summary><h3>All groups</h3><span class=\"soft\">");
+    html_number(page, r->figures.groups);
+    html_put(page, ", by the id of the kept document, for the search of your browser</span></summary><div "
+                   "class=\"inside\"><ul class=\"all\">");
+    for (uint64_t i = 0; i < count && listed < MOST_LISTED; i++) {
+        if (r->size[i] < 2)
+            continue;
+        listed++;
+        html_put(page, "<li>");
+        show_id(r, page, i);
+        html_put(page, " <span class=\"soft\">");
+        html_count(page, r->size[i], "document", "documents");
+        html_put(page, "</span></li>");
+    }
+    html_put(page, "</ul>");
+    if (r->figures.groups > listed) {
+        html_put(page, "<p class=\"soft\">And ");
+        html_number(page, r->figures.groups - listed);
+        html_put(page, " more: <code>doppel cluster</code> lists them.</p>");
+    }
+    html_put(page, "</div></details>");
+}
+
 void report_write_groups(report *r, html *page) {
     if (!r->groups)
         return;
-    html_put(page, "<section><h2>The largest groups</h2><p class=\"soft\">Of ");
+    html_put(page, "<section id=\"groups\"><h2>The largest groups</h2><p class=\"soft\">Of ");
     html_count(page, r->figures.groups, "group", "groups");
     html_put(page, ", the ");
     html_number(page, r->groups);
@@ -254,5 +282,6 @@ void report_write_groups(report *r, html *page) {
         write_group(r, page, &r->group[i]);
         html_put(page, "</details>");
     }
+    write_all_groups(r, page);
     html_put(page, "</section>");
 }

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static void put_bytes(html *page, const char *bytes, size_t length) {
     if (page->status == DOPPEL_OK)
@@ -93,6 +94,31 @@ void html_text(html *page, const char *text, size_t length) {
 
 void html_string(html *page, const char *text) {
     html_text(page, text, strlen(text));
+}
+
+/* ---- addresses ---- */
+
+/* Whether an address is one of the web, of characters that addresses have: then it can stand in an attribute. */
+static bool is_web_address(const char *url, size_t length) {
+    static const char *const schemes[] = {"http://", "https://"};
+    bool web = false;
+    for (size_t i = 0; i < 2; i++)
+        web = web || (length > strlen(schemes[i]) && !strncasecmp(url, schemes[i], strlen(schemes[i])));
+    for (size_t i = 0; i < length && web; i++)
+        web = url[i] > ' ' && url[i] < 0x7F && !strchr("\"'<>`\\", url[i]);
+    return web;
+}
+
+void html_link(html *page, const char *url, size_t length) {
+    bool web = is_web_address(url, length);
+    if (web) {
+        html_put(page, "<a rel=\"noopener noreferrer\" href=\"");
+        html_text(page, url, length);
+        html_put(page, "\">");
+    }
+    html_put(page, "<bdi>");
+    html_text(page, url, length);
+    html_put(page, web ? "</bdi></a>" : "</bdi>");
 }
 
 /* ---- numbers ---- */

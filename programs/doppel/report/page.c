@@ -2,15 +2,18 @@
  * policy forbids the browser to load any. */
 #include "report/report.h"
 
+#include <string.h>
+#include <time.h>
+
 /* Light or dark as the reader's system is, for phones and desktops. Text has a contrast of at least 4.5 to 1, and
  * nothing depends on colour alone. */
 static const char report_style[] =
     ":root{color-scheme:light dark;--ground:#f6f6f4;--card:#fff;--ink:#1b1e23;--soft:#565d67;--line:#dcdfe3;"
     "--bar:#2a6fdb;--two:#7a4fc4;--three:#b3561a;--four:#0f7a6c;--rest:#9fb0c3;"
-    "--new:#d5f2dc;--new-ink:#0d5226;--gone:#fde1de;--gone-ink:#8a1c12}"
+    "--link:#1f5fc4;--new:#d5f2dc;--new-ink:#0d5226;--gone:#fde1de;--gone-ink:#8a1c12}"
     "@media(prefers-color-scheme:dark){:root{--ground:#131519;--card:#1b1e24;--ink:#e7e9ec;--soft:#a4acb8;"
     "--line:#343a44;--bar:#6aa5ff;--two:#b693f5;--three:#f0a36b;--four:#56c9b8;--rest:#5d6b7d;"
-    "--new:#143c23;--new-ink:#a3e8b8;--gone:#4b1e1a;--gone-ink:#ffbab1}}"
+    "--link:#8ab8ff;--new:#143c23;--new-ink:#a3e8b8;--gone:#4b1e1a;--gone-ink:#ffbab1}}"
     "*{box-sizing:border-box}"
     "body{margin:0;background:var(--ground);color:var(--ink);"
     "font:16px/1.5 system-ui,-apple-system,\"Segoe UI\",Roboto,\"Noto Sans\",\"DejaVu Sans\",sans-serif;"
@@ -57,6 +60,9 @@ static const char report_style[] =
     "ins{background:var(--new);color:var(--new-ink);text-decoration:underline;text-underline-offset:2px}"
     "del{background:var(--gone);color:var(--gone-ink);text-decoration:line-through}"
     ".skip{color:var(--soft);font-size:13px;white-space:normal;font-style:italic}"
+    "nav{display:flex;flex-wrap:wrap;gap:4px 18px;margin-top:10px}a{color:var(--link)}"
+    "ul.all{margin:0;padding:0 0 8px;list-style:none;columns:3 240px;font-size:14px}ul.all li{break-inside:avoid;"
+    "padding:2px 0}"
     "code{font:14px/1.4 ui-monospace,\"DejaVu Sans Mono\",monospace}"
     "@media(max-width:760px){.two{grid-template-columns:minmax(0,1fr);gap:0}"
     ".tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}.tile b{font-size:24px}"
@@ -81,14 +87,51 @@ void html_page_end(html *page) {
                 doppel_version(), doppel_cpu_level(), doppel_unicode_version());
 }
 
+/* What the report is about: the first path that was read, how many more there are, and the day. */
+static void write_corpus(const report *r, html *page) {
+    doppel_batch_reading reading;
+    char date[16];
+    time_t now = time(NULL);
+    struct tm parts;
+    for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++) {
+        if (reading.known || !reading.path_count)
+            continue;
+        html_put(page, "<b><bdi>");
+        html_string(page, strcmp(reading.paths[0], "-") != 0 ? reading.paths[0] : "standard input");
+        html_put(page, "</bdi></b>");
+        if (reading.path_count > 1) {
+            html_put(page, " and ");
+            html_number(page, reading.path_count - 1);
+            html_put(page, " more");
+        }
+        html_put(page, ", ");
+        break;
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
+    html_format(page, "%s. ", date);
+}
+
+static void write_contents(const report *r, html *page) {
+    html_put(page, "<nav aria-label=\"Contents\"><a href=\"#in-and-out\">In and out</a> <a href=\"#similar\">How "
+                   "similar</a> ");
+    if (r->groups)
+        html_put(page, "<a href=\"#groups\">Groups</a> ");
+    if (r->hosts.count)
+        html_put(page, "<a href=\"#hosts\">Hosts</a> ");
+    html_put(page, "<a href=\"#inputs\">Inputs</a> <a href=\"#plan\">Plan</a></nav>");
+}
+
 void report_write(report *r, html *page) {
     html_page_begin(page, "", "Copies found by doppel");
+    write_corpus(r, page);
     html_count(page, r->figures.documents, "document", "documents");
     html_put(page, r->figures.documents == 1 ? " was read; " : " were read; ");
     html_number(page, r->figures.removed);
     html_put(page, r->figures.removed == 1 ? " is a copy, and " : " are copies, and ");
     html_number(page, r->figures.kept);
-    html_put(page, r->figures.kept == 1 ? " is kept.</p></header>\n<main>" : " are kept.</p></header>\n<main>");
+    html_put(page, r->figures.kept == 1 ? " is kept.</p>" : " are kept.</p>");
+    write_contents(r, page);
+    html_put(page, "</header>\n<main>");
     report_write_counts(r, page);
     html_put(page, "\n");
     report_write_histograms(r, page);

@@ -22,6 +22,8 @@ void html_format(html *page, const char *format, ...) __attribute__((format(prin
  * and control characters (C0, C1, those that change the direction of writing) become visible: [U+202E]. */
 void html_text(html *page, const char *text, size_t length);
 void html_string(html *page, const char *text);
+/* An address: a link if it is one of the web (http, https), else as text. */
+void html_link(html *page, const char *url, size_t length);
 
 /* 1234567 as 1,234,567. */
 void html_number(html *page, uint64_t number);

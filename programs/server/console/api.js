@@ -26,12 +26,13 @@ async function problemOf(response) {
   }
 }
 
-async function send(method, path, body, signal) {
+async function send(method, path, body, signal, type = "application/json") {
   const headers = {Accept: "application/json"};
   if (session.token) headers.Authorization = `Bearer ${session.token}`;
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body !== undefined) headers["Content-Type"] = type;
+  const sent = type === "application/json" ? body && JSON.stringify(body) : body;
   try {
-    return await fetch(path, {method, headers, signal, cache: "no-store", body: body && JSON.stringify(body)});
+    return await fetch(path, {method, headers, signal, cache: "no-store", body: sent});
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, {
@@ -41,15 +42,17 @@ async function send(method, path, body, signal) {
   }
 }
 
-export async function call(method, path, {body, signal} = {}) {
+async function answer(method, path, {body, signal, type} = {}) {
   for (;;) {
     const used = session.token;
-    const response = await send(method, path, body, signal);
+    const response = await send(method, path, body, signal, type);
     if (response.status === 401 && (used !== session.token || (await askToken(used !== null)))) continue;
     if (!response.ok) throw await problemOf(response);
-    return response.json();
+    return response;
   }
 }
+
+export const call = async (method, path, options) => (await answer(method, path, options)).json();
 
 const base = () => (session.index ? `/v1/indexes/${encodeURIComponent(session.index)}` : "/v1");
 const query = values => {
@@ -65,6 +68,8 @@ export const get = (id, signal) => call("GET", path(id), {signal});
 export const remove = (id, signal) => call("DELETE", path(id), {signal});
 export const similarTo = (id, values, signal) => call("GET", `${path(id)}/similar${query(values)}`, {signal});
 export const similar = (body, values, signal) => call("POST", `${base()}/similar${query(values)}`, {body, signal});
+export const copiesOf = (id, values, signal) => call("GET", `${path(id)}/copies${query(values)}`, {signal});
+export const documents = (values, signal) => call("GET", `${base()}/documents${query(values)}`, {signal});
 export const groups = (limit, signal) => call("GET", `${base()}/groups${query({limit})}`, {signal});
 export const stats = signal => call("GET", `${base()}/stats`, {signal});
 export const backup = signal => call("POST", `${base()}/backups`, {body: {}, signal});
@@ -76,6 +81,17 @@ export const indexes = signal => call("GET", "/v1/indexes", {signal});
 export const createIndex = (name, body, signal) =>
   call("PUT", `/v1/indexes/${encodeURIComponent(name)}`, {body, signal});
 export const dropIndex = (name, signal) => call("DELETE", `/v1/indexes/${encodeURIComponent(name)}`, {signal});
+
+// Runs: files that the server deduplicates.
+const run = id => `/v1/runs/${encodeURIComponent(id)}`;
+export const runFile = (id, way, values) => `${run(id)}/${way}${query(values)}`;
+export const createRun = (file, values, signal) =>
+  call("POST", `/v1/runs${query(values)}`, {body: file, signal, type: "application/octet-stream"});
+export const getRun = (id, signal) => call("GET", run(id), {signal});
+export const runEvents = (id, after, signal) => call("GET", runFile(id, "events", {after}), {signal});
+export const runExamples = (id, values, signal) => call("GET", runFile(id, "examples", values), {signal});
+export const deleteRun = (id, signal) => call("DELETE", run(id), {signal});
+export const download = async (path, signal) => (await answer("GET", path, {signal})).blob();
 
 // null in place of a 404.
 export async function orNull(promise) {

@@ -1,4 +1,5 @@
 // What figures mean, in words.
+import {plain} from "./dom.js";
 import {bytes, count, many, percent, seconds, share} from "./format.js";
 
 export const REASONS = {
@@ -12,17 +13,32 @@ export function reasonInWords(reason, evidence) {
   const e = evidence || {};
   if (reason === "exact_url") return "It has the same URL, once both are brought to their canonical form.";
   if (reason === "title_similarity")
-    return `Its title is ${share(e.titleSimilarity)} the same as that of the document it is a copy of.`;
+    return `Their titles are ${share(e.titleSimilarity)} the same.`;
   if (e.sameDigest) return "It has exactly the same words; case, punctuation and spaces do not count.";
   if (e.similarity !== null && e.similarity !== undefined)
-    return `It and the document it is a copy of share ${share(e.similarity)} of their passages.`;
-  return `Its fingerprint differs in only ${many(e.distance, "bit")} from that of the document it is a copy of.`;
+    return `The two share ${share(e.similarity)} of their runs of words.`;
+  return `Their fingerprints differ in only ${many(e.distance, "bit")}.`;
 }
 
-export function headline(verdict) {
-  if (verdict.known) return "Known: it was added before under this id";
-  if (verdict.isDuplicate) return "A copy: this was seen before";
-  return verdict.replaced ? "A new version: it replaced the old one" : "New: nothing like it is known";
+const called = stored => (stored ? `“${plain(stored.title || stored.url || stored.id)}”` : "a document that is known");
+
+// A verdict in one sentence; `known` is as verdictCard takes it.
+export function sentence({verdict, original, compared, nearest}) {
+  const e = verdict.evidence;
+  if (verdict.known) return "Known: it was added before under this id.";
+  if (!verdict.isDuplicate) {
+    const lead = verdict.replaced ? "A new version: it replaced the old one" : "New";
+    if (nearest) return `${lead}: the nearest is ${called(nearest)}, ${share(nearest.similarity)} similar.`;
+    return verdict.replaced ? `${lead}.` : "New: nothing like it is known.";
+  }
+  if (e.sameDigest) return `A copy: word for word ${called(original)}.`;
+  if (compared && compared.passages.length)
+    return `${share(compared.containmentAB)} of ${called(original)} is here: ${many(compared.passages.length, "shared passage")}.`;
+  if (verdict.reason === "exact_url") return `A copy: it has the address of ${called(original)}.`;
+  if (verdict.reason === "title_similarity")
+    return `A copy: its title is ${share(e.titleSimilarity)} that of ${called(original)}.`;
+  if (e.similarity !== null) return `A copy: ${share(e.similarity)} similar to ${called(original)}.`;
+  return `A copy: ${many(e.distance, "bit")} from ${called(original)}.`;
 }
 
 // [name, value, what it means] of each thing that was measured; what was not is left out.
@@ -102,11 +118,10 @@ export function measureRows(c) {
 export function likeness(c) {
   if (c.sameDigest) return "The two have exactly the same words.";
   if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
-  const most = Math.max(c.containmentAB || 0, c.containmentBA || 0);
-  if (c.similarity >= 0.8) return `Near-copies: they share ${share(c.similarity)} of their passages.`;
-  const inside = c.containmentAB >= c.containmentBA ? "A is mostly contained in B" : "B is mostly contained in A";
-  if (most >= 0.8) return `${inside}: ${share(most)} of it is there.`;
-  return `They share ${share(c.similarity)} of their passages.`;
+  const passages = many(c.passages.length, "shared passage");
+  const [most, of, where] =
+    (c.containmentAB || 0) >= (c.containmentBA || 0) ? [c.containmentAB, "A", "B"] : [c.containmentBA, "B", "A"];
+  return `${share(most)} of ${of} is in ${where}: ${passages}.`;
 }
 
 // ---- an index ----

@@ -6,15 +6,12 @@ import {nearList} from "./verdict.js";
 
 const FEW = 20000;
 
-async function usual(signal) {
-  const s = await stats(signal);
-  return s.documents <= FEW ? 0.3 : s.near === "similarity" ? s.similarity : 0.85;
-}
+export const leastSimilarity = s => (s.documents <= FEW ? 0.3 : s.near === "similarity" ? s.similarity : 0.85);
 
 // A section that lists what is similar to a document ({id}) or to a body that is not there ({body}).
 export async function nearSection(what, signal) {
   const list = el("div", {"aria-live": "polite"});
-  const least = await usual(signal);
+  const least = leastSimilarity(await stats(signal));
   const choices = [...new Set([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, least])].sort((x, y) => x - y);
   const choose = el(
     "select",

@@ -1,9 +1,12 @@
 // Compare: two texts or pages side by side, and every measure on them.
 import {compare} from "./api.js";
-import {announce, box, button, card, el, field, form, lead, options, outcome, table} from "./dom.js";
+import {announce, box, button, el, field, form, lead, options, outcome, table} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {likeness, measureRows} from "./explain.js";
+import {differences} from "./differences.js";
 import {sideBySide} from "./passages.js";
+import {scale} from "./scale.js";
+import {folded} from "./verdict.js";
 import {problemCard, working} from "./problem.js";
 import {source} from "./source.js";
 
@@ -21,7 +24,18 @@ function measures(compared) {
   ]);
   const made = table("How alike they are", ["Measure", "Value", "Meaning"], rows);
   made.classList.add("measures");
-  return card("Every measure", made);
+  return folded("Every measure", made);
+}
+
+// The passages, which may stand in another order; made when they are asked for.
+function shared(left, right, compared) {
+  if (!compared.passages.length) return null;
+  const details = folded(`The passages that both have, ${compared.passages.length} of them, in any order`);
+  details.addEventListener(
+    "toggle",
+    () => details.childElementCount < 2 && details.append(sideBySide(left, right, compared)),
+  );
+  return details;
 }
 
 async function run(asked, place, signal) {
@@ -32,19 +46,19 @@ async function run(asked, place, signal) {
     return;
   }
   const compared = await compare({a, b, recipe: asked.recipe.value, minWords: Number(asked.words.value) || 5}, signal);
+  const left = {title: "A", text: compared.textA || a.text || ""},
+    right = {title: "B", text: compared.textB || b.text || ""};
   outcome(
     place,
     el(
       "section",
       {class: "card"},
       el("h2", null, likeness(compared)),
-      sideBySide(
-        {title: "A", text: compared.textA || a.text || ""},
-        {title: "B", text: compared.textB || b.text || ""},
-        compared,
-      ),
+      compared.similarity !== null && scale(compared.similarity, 0.8),
+      differences(left, right, compared, {sides: !matchMedia("(max-width: 820px)").matches}),
+      shared(left, right, compared),
+      measures(compared),
     ),
-    measures(compared),
   );
   announce(likeness(compared));
 }

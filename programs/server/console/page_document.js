@@ -1,13 +1,13 @@
 // A document: what is known of it, what is similar, its copies; and how to forget it.
-import {get, orNull, remove} from "./api.js";
+import {get, orNull, remove, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, card, el, facts, name, plain, soft} from "./dom.js";
 import {reasonInWords, REASONS} from "./explain.js";
 import {count, many, time} from "./format.js";
-import {differences, members} from "./members.js";
+import {differencesOf, members} from "./members.js";
 import {nearSection} from "./near.js";
 import {working} from "./problem.js";
-import {documentLink, evidenceTable} from "./verdict.js";
+import {documentLink, evidenceTable, folded} from "./verdict.js";
 
 // Only addresses of the web become links.
 function address(url) {
@@ -55,8 +55,8 @@ async function copyOf(d, signal) {
       `, by ${REASONS[d.reason]}. `,
       reasonInWords(d.reason, d.evidence),
     ),
-    evidenceTable(d.evidence),
-    original ? await differences(original, d, signal) : soft("Its original no longer exists."),
+    original ? await differencesOf(original, d, signal) : soft("Its original no longer exists."),
+    folded("What was measured", evidenceTable(d.evidence)),
   );
 }
 
@@ -91,7 +91,7 @@ export async function show(root, route, signal) {
     await copyOf(d, signal),
     about(d),
   );
-  if (!d.originalId) root.append(card("Copies that are linked to it", members(d, signal)));
+  if (!d.originalId) root.append(card("Copies", await members(d, await stats(signal), signal)));
   root.append(await nearSection({id: d.id, title: "Similar documents"}, signal));
   if (d.text)
     root.append(

@@ -1,7 +1,7 @@
 // Find: a document by its id, its URL or its title.
-import {check, get, orNull, stats} from "./api.js";
-import {announce, box, card, el, field, form, lead, name, outcome, soft} from "./dom.js";
-import {many, percent, share} from "./format.js";
+import {documents, get, orNull, stats} from "./api.js";
+import {announce, box, button, card, el, field, form, lead, name, options, outcome, soft} from "./dom.js";
+import {many, percent, share, time} from "./format.js";
 import {problemCard, working} from "./problem.js";
 import {documentLink} from "./verdict.js";
 
@@ -26,10 +26,8 @@ function found(stored, how) {
 }
 
 async function byTitle(title, signal) {
-  const verdict = await check({title}, signal);
-  if (verdict.reason !== "title_similarity") return null;
-  const stored = await orNull(get(verdict.originalId, signal));
-  return stored && found(stored, `Found by its title, ${share(verdict.evidence.titleSimilarity)} the same`);
+  const [stored] = (await documents({title: title.slice(0, 1000), limit: 1}, signal)).documents;
+  return stored && found(stored, `Found by its title, ${share(stored.titleSimilarity)} the same`);
 }
 
 async function nothing(signal) {
@@ -47,6 +45,59 @@ async function run(wanted, place, signal) {
   const shown = stored ? found(stored, how) : (await byTitle(wanted, signal)) || (await nothing(signal));
   outcome(place, shown);
   announce(shown.querySelector("h2").textContent);
+}
+
+// ---- all documents, a page at a time ----
+
+const STEP = 25;
+const KINDS = [
+  ["all", "originals and copies"],
+  ["originals", "originals"],
+  ["copies", "copies"],
+];
+
+function listed(stored) {
+  return el(
+    "li",
+    null,
+    box("line", documentLink(stored.id, stored.title || stored.id), el("span", {class: "soft"}, time(stored.added))),
+    soft(
+      stored.title && [name(stored.id), " · "],
+      stored.originalId
+        ? ["a copy of ", name(stored.originalId)]
+        : stored.duplicates
+          ? many(stored.duplicates, "copy", "copies")
+          : "no copies",
+    ),
+  );
+}
+
+function browse(signal) {
+  const list = el("ul", {class: "documents"}),
+    place = el("div", {"aria-live": "polite"});
+  const kind = el("select", null, options(KINDS, "all")),
+    host = el("input", {type: "search", autocomplete: "off", spellcheck: "false", placeholder: "example.org"});
+  async function more(cursor) {
+    const page = await documents({limit: STEP, cursor, kind: kind.value, host: host.value.trim() || undefined}, signal);
+    list.append(...page.documents.map(listed));
+    place.replaceChildren(
+      page.next
+        ? button("Show more", () => more(page.next))
+        : list.childElementCount
+          ? ""
+          : el("p", {class: "nothing"}, "There is none."),
+    );
+  }
+  const again = () => {
+    list.replaceChildren();
+    more().catch(error => {
+      if (error.name !== "AbortError") place.replaceChildren(problemCard(error));
+    });
+  };
+  kind.addEventListener("change", again);
+  host.addEventListener("change", again);
+  again();
+  return card("All documents", box("two", field("Which", kind), field("Of this host", host)), list, place);
 }
 
 export async function show(root, route, signal) {
@@ -70,6 +121,7 @@ export async function show(root, route, signal) {
     lead("A document by its id, its URL or its title."),
     form({class: "card", role: "search"}, send, field("Id, URL or title", input), box("buttons", submit)),
     place,
+    browse(signal),
   );
   if (input.value) await look();
 }

@@ -1,5 +1,5 @@
 // Groups: the documents with the most copies.
-import {get, groups} from "./api.js";
+import {get, groups, stats} from "./api.js";
 import {box, el, name, soft} from "./dom.js";
 import {count, many, time} from "./format.js";
 import {members} from "./members.js";
@@ -42,11 +42,11 @@ function group(one, signal) {
     if (!details.open || filled) return;
     filled = true;
     try {
-      const whole = await get(one.id, signal);
+      const [whole, s] = await Promise.all([get(one.id, signal), stats(signal)]);
       place.replaceChildren(
-        el("p", null, "Kept: ", documentLink(one.id)),
+        el("p", null, "The original is ", documentLink(one.id), "."),
         el("h3", null, "Copies"),
-        members(whole, signal),
+        await members(whole, s, signal),
       );
     } catch (error) {
       filled = false;
@@ -60,7 +60,7 @@ export async function show(root, route, signal) {
   const list = el("div");
   root.append(
     el("h1", null, "Groups"),
-    el("p", {class: "lead"}, "The documents with the most copies, the largest group first."),
+    el("p", {class: "lead"}, "The originals with the most copies, the largest group first. Show a copy to see how it differs."),
     list,
   );
   async function fill(limit) {

@@ -2,6 +2,7 @@
 import {stats} from "./api.js";
 import {barChart, LINE, lineChart, partsChart} from "./charts.js";
 import {box, el, table} from "./dom.js";
+import {remember} from "./history.js";
 import {count, least, many, microseconds, percent, percentile, rate, seconds, short, used} from "./format.js";
 
 const EVERY = 2000;
@@ -59,6 +60,7 @@ function makeParts() {
       "No copy was found by its content yet.",
     ),
     times: barChart("How long checks take", ["At least", "Checks"], "Nothing was checked yet."),
+    hours: barChart("Checks and adds by the hour", ["Hour", "Checks and adds"], "The first hour begins now."),
     exact: box("card"),
   };
 }
@@ -103,6 +105,7 @@ function live(p, state, signal) {
     before = s;
     showTiles(p, s, now);
     showCharts(p, s, [...points]);
+    p.hours.update(remember(s), "The last day, as this browser has seen it; restarts of the server do not end it.");
     const times = JSON.stringify([s.checkTime, s.addTime, s.commitTime]);
     if (times !== key) p.exact.replaceChildren(el("h2", null, "Times"), timesTable(s));
     key = times;
@@ -134,6 +137,7 @@ export async function show(root, route, signal) {
     box("title", el("h1", null, "Overview"), box("state", state, pause)),
     box("tiles", p.documents.box, p.checks.box, p.adds.box, p.copies.box),
     p.verdicts.figure,
+    p.hours.figure,
     box("two even", p.line.figure, p.distances.figure),
     box("two even", p.times.figure, p.exact),
   );

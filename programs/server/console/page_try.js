@@ -1,10 +1,10 @@
 // Try: is this text or page known? And add it.
-import {add, check, compare, get, orNull} from "./api.js";
+import {add, check, compare, get, orNull, similar, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
+import {differences} from "./differences.js";
 import {EXAMPLE, SECOND} from "./example.js";
-import {headline} from "./explain.js";
-import {nearSection} from "./near.js";
-import {sideBySide} from "./passages.js";
+import {sentence} from "./explain.js";
+import {leastSimilarity, nearSection} from "./near.js";
 import {problemCard, working} from "./problem.js";
 import {rememberedText, rememberText} from "./session.js";
 import {source} from "./source.js";
@@ -23,31 +23,45 @@ function documentOf(asked) {
   return Object.keys(made).some(name => name !== "id") ? made : null;
 }
 
-// The text of the original: as the index keeps it, or as it was added from this tab.
-async function originalSide(id, signal) {
-  const stored = await orNull(get(id, signal));
-  return stored && stored.text ? {text: stored.text} : rememberedText(id);
+// The text of a document: as the index keeps it, or as it was added from this tab.
+const sideOf = stored => (stored && stored.text ? {text: stored.text} : stored && rememberedText(stored.id));
+
+// What to say and show of a verdict: the original or the nearest document, and how it and the text differ.
+async function learn(body, verdict, signal) {
+  const mine = body.html ? {html: body.html} : body.text ? {text: body.text} : null;
+  const [s, original] = await Promise.all([
+    stats(signal),
+    verdict.isDuplicate ? orNull(get(verdict.originalId, signal)) : null,
+  ]);
+  const known = {verdict, original, stats: s, nearest: null, compared: null, other: original};
+  if (!verdict.isDuplicate && mine) {
+    const found = await similar({...mine}, {limit: 2, similarity: leastSimilarity(s)}, signal);
+    known.nearest = found.results.find(one => one.id !== verdict.id && one.similarity !== null) || null;
+    if (known.nearest) known.other = await orNull(get(known.nearest.id, signal));
+  }
+  const theirs = mine && sideOf(known.other);
+  if (theirs) {
+    known.compared = await compare({a: theirs, b: mine}, signal);
+    known.texts = [known.compared.textA || theirs.text, known.compared.textB || mine.text];
+  }
+  return known;
 }
 
-async function passagesCard(body, verdict, signal) {
-  const mine = body.html ? {html: body.html} : {text: body.text};
-  if (!verdict.isDuplicate || !(mine.html || mine.text)) return null;
-  const theirs = await originalSide(verdict.originalId, signal);
-  if (!theirs)
-    return card(
-      "What the two share",
-      soft(
-        "To show it, the index has to keep texts (keep_text), and this one does not. Compare lays any two side by side.",
-      ),
-    );
-  const compared = await compare({a: theirs, b: mine}, signal);
+function differencesCard({verdict, compared, texts, other, nearest}) {
+  if (!other) return null;
+  if (!compared)
+    return verdict.isDuplicate
+      ? card(
+          "How the two differ",
+          soft(
+            "To show it, the index has to keep texts (--keep-text), and this one does not. Compare lays any two side by side.",
+          ),
+        )
+      : null;
+  const title = nearest ? "A: the nearest" : "A: the original";
   return card(
-    "What the two share",
-    sideBySide(
-      {title: "A: the original", text: compared.textA || theirs.text},
-      {title: "B: what you gave", text: compared.textB || mine.text},
-      compared,
-    ),
+    "How the two differ",
+    differences({title, text: texts[0]}, {title: "B: what you gave", text: texts[1]}, compared),
   );
 }
 
@@ -74,11 +88,17 @@ async function run(asked, place, adds, signal) {
   const verdict = await (adds ? add(body, signal) : check(body, signal));
   if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html))
     rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
-  const extra = await passagesCard(body, verdict, signal);
+  const known = await learn(body, verdict, signal);
   const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}}, signal) : null;
   const again = event => working(event.currentTarget, place, () => run(asked, place, true, signal));
-  outcome(place, verdictCard(verdict, adds), extra, !adds && addCard(verdict, again), near);
-  announce(headline(verdict));
+  outcome(
+    place,
+    verdictCard({...known, added: adds}),
+    differencesCard(known),
+    !adds && addCard(verdict, again),
+    near,
+  );
+  announce(sentence(known));
 }
 
 function fillIn(asked, example) {

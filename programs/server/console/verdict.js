@@ -1,7 +1,8 @@
-// A verdict with its evidence, and lists of documents.
+// A verdict: one sentence, a scale with the threshold, what was measured folded away; and lists of documents.
 import {box, el, name, soft, table} from "./dom.js";
-import {evidenceRows, headline, reasonInWords, REASONS} from "./explain.js";
+import {evidenceRows, reasonInWords, REASONS, sentence} from "./explain.js";
 import {many, share} from "./format.js";
+import {measured, scale, thresholdOf} from "./scale.js";
 
 export const documentLink = (id, text) => el("a", {href: `#/document/${encodeURIComponent(id)}`}, name(text || id));
 
@@ -16,42 +17,41 @@ export function evidenceTable(evidence) {
   return made;
 }
 
-function mood(verdict) {
-  if (verdict.isDuplicate || verdict.known) return "copy";
-  return "new";
-}
+export const folded = (title, ...children) =>
+  el("details", {class: "measured"}, el("summary", null, title), ...children);
 
-// `added`: it was added, not only checked.
-export function verdictCard(verdict, added) {
-  const told = verdict.isDuplicate;
+// All that is known of an answer: {verdict, original, compared, nearest, stats, added}. `original` is what it is a copy
+// of, as stored; `nearest` the most similar document that it is no copy of; each may be null.
+export function verdictCard(known) {
+  const {verdict, nearest, stats, added} = known,
+    copy = verdict.isDuplicate || verdict.known;
   const said =
-    added && (verdict.known ? "It is there already." : told ? "It was counted as a copy of its original." : "It was added.");
+    added &&
+    (verdict.known ? "It is there already." : copy ? "It was counted as a copy of its original." : "It was added.");
+  const value = verdict.isDuplicate ? measured(verdict.evidence, stats) : nearest && nearest.similarity;
   return el(
     "section",
-    {class: `card verdict ${mood(verdict)}`, "aria-labelledby": "verdict"},
-    el("h2", {id: "verdict"}, headline(verdict)),
+    {class: `card verdict ${copy ? "copy" : "new"}`, "aria-labelledby": "verdict"},
+    el("h2", {id: "verdict"}, sentence(known)),
     said && el("p", {class: "said"}, said),
-    told && el("p", null, reasonInWords(verdict.reason, verdict.evidence)),
-    told &&
+    value !== null && value !== undefined && verdict.reason !== "title_similarity" && scale(value, thresholdOf(stats)),
+    verdict.isDuplicate &&
       el(
-        "dl",
-        {class: "facts"},
-        el("div", null, el("dt", null, "Original"), el("dd", null, documentLink(verdict.originalId))),
-        el("div", null, el("dt", null, "Reason"), el("dd", null, REASONS[verdict.reason] || verdict.reason)),
-        el(
-          "div",
-          null,
-          el("dt", null, "Confidence"),
-          el(
-            "dd",
-            null,
-            el("meter", {min: 0, max: 1, value: verdict.confidence, "aria-label": "Confidence"}),
-            ` ${share(verdict.confidence)}`,
-          ),
-        ),
+        "p",
+        null,
+        reasonInWords(verdict.reason, verdict.evidence),
+        " The original is ",
+        documentLink(verdict.originalId, known.original && known.original.title),
+        ".",
       ),
-    !told && verdict.id && added && el("p", null, "Its id is ", documentLink(verdict.id), "."),
-    told && evidenceTable(verdict.evidence),
+    !copy && nearest && el("p", null, "The nearest is ", documentLink(nearest.id, nearest.title || nearest.id), "."),
+    !copy && verdict.id && added && el("p", null, "Its id is ", documentLink(verdict.id), "."),
+    verdict.isDuplicate &&
+      folded(
+        "What was measured",
+        soft(`Found by ${REASONS[verdict.reason] || verdict.reason}, with a confidence of ${share(verdict.confidence)}.`),
+        evidenceTable(verdict.evidence),
+      ),
   );
 }
 

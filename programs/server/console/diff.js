@@ -1,0 +1,221 @@
+// How one text differs from another, word by word. The passages that the server found are the frame: those that are in
+// the same order in both (the heaviest chain of them). What is between two of them is compared by Myers' search, which
+// is bounded: beyond MOST_CHANGES it counts as replaced.
+
+const MOST_CHANGES = 400;
+const MOST_WORDS = 5000;
+const WORD = /[\p{L}\p{M}\p{N}]+/gu;
+
+// The heaviest chain of passages that follow each other in A and in B: a Fenwick tree over the order in B has the best
+// chain that ends before a place.
+function chainOf(passages) {
+  const ends = [...new Set(passages.map(p => p.bTo))].sort((x, y) => x - y);
+  const tree = new Array(ends.length + 1).fill(null);
+  // The number of places up to `to`.
+  const rank = to => {
+    let low = 0,
+      high = ends.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ends[middle] <= to) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  let best = null;
+  const waiting = [];
+  const settle = until => {
+    while (waiting.length && waiting[0].passage.aTo <= until) {
+      const made = waiting.shift();
+      for (let i = rank(made.passage.bTo); i <= ends.length; i += i & -i)
+        if (!tree[i] || tree[i].weight < made.weight) tree[i] = made;
+    }
+  };
+  for (const passage of [...passages].sort((x, y) => x.aFrom - y.aFrom)) {
+    settle(passage.aFrom);
+    let before = null;
+    for (let i = rank(passage.bFrom); i > 0; i -= i & -i)
+      if (tree[i] && (!before || tree[i].weight > before.weight)) before = tree[i];
+    const made = {passage, before, weight: passage.words + (before ? before.weight : 0)};
+    waiting.push(made);
+    waiting.sort((x, y) => x.passage.aTo - y.passage.aTo);
+    if (!best || made.weight > best.weight) best = made;
+  }
+  const chain = [];
+  for (let one = best; one; one = one.before) chain.push(one.passage);
+  return chain.reverse();
+}
+
+// [{word, from, to}] of a part of a text.
+function wordsOf(text, from, to) {
+  const found = [];
+  for (const match of text.slice(from, to).matchAll(WORD))
+    found.push({
+      word: match[0].normalize("NFKC").toLowerCase(),
+      from: from + match.index,
+      to: from + match.index + match[0].length,
+    });
+  return found;
+}
+
+// The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes.
+function samePairs(a, b) {
+  const most = Math.min(MOST_CHANGES, a.length + b.length),
+    trace = [];
+  let reach = new Map([[1, 0]]);
+  for (let d = 0; d <= most; d++) {
+    const next = new Map();
+    for (let k = -d; k <= d; k += 2) {
+      const down = k === -d || (k !== d && (reach.get(k - 1) ?? -1) < (reach.get(k + 1) ?? -1));
+      let x = down ? (reach.get(k + 1) ?? 0) : (reach.get(k - 1) ?? 0) + 1;
+      while (x < a.length && x - k < b.length && a[x].word === b[x - k].word) x++;
+      next.set(k, x);
+      if (x >= a.length && x - k >= b.length) {
+        trace.push(next);
+        return walkBack(trace, a.length, b.length);
+      }
+    }
+    trace.push(next);
+    reach = next;
+  }
+  return null;
+}
+
+function walkBack(trace, x, y) {
+  const pairs = [];
+  for (let d = trace.length - 1; d >= 0; d--) {
+    const before = d ? trace[d - 1] : new Map([[1, 0]]),
+      k = x - y;
+    const down = k === -d || (k !== d && (before.get(k - 1) ?? -1) < (before.get(k + 1) ?? -1));
+    const from = d ? (down ? before.get(k + 1) : before.get(k - 1) + 1) : 0;
+    while (x > from) pairs.push([--x, x - k]);
+    if (!d) break;
+    x = down ? before.get(k + 1) : before.get(k - 1);
+    y = x - (down ? k + 1 : k - 1);
+  }
+  return pairs.reverse();
+}
+
+// Ranges that are the same, in order: [{aFrom, aTo, bFrom, bTo}].
+function sameRanges(a, b, passages) {
+  const found = [];
+  let atA = 0,
+    atB = 0;
+  const between = (toA, toB) => {
+    const left = wordsOf(a, atA, toA),
+      right = wordsOf(b, atB, toB);
+    if (!left.length || !right.length || left.length > MOST_WORDS || right.length > MOST_WORDS) return;
+    for (const [i, j] of samePairs(left, right) || [])
+      found.push({aFrom: left[i].from, aTo: left[i].to, bFrom: right[j].from, bTo: right[j].to});
+  };
+  for (const {aFrom, aTo, bFrom, bTo} of chainOf(passages)) {
+    between(aFrom, bFrom);
+    found.push({aFrom, aTo, bFrom, bTo});
+    atA = aTo;
+    atB = bTo;
+  }
+  between(a.length, b.length);
+  return found;
+}
+
+const hasWords = text => {
+  WORD.lastIndex = 0;
+  return WORD.test(text);
+};
+
+// How many characters that are no letters two parts begin with alike, and end with.
+function commonEnds(a, b) {
+  const most = Math.min(a.length, b.length),
+    counts = i => a[i] === b[i] && !hasWords(a[i]);
+  let head = 0,
+    tail = 0;
+  while (head < most && counts(head)) head++;
+  while (tail < most - head && a.at(-1 - tail) === b.at(-1 - tail) && !hasWords(a.at(-1 - tail))) tail++;
+  return [head, tail];
+}
+
+// What two texts consist of, in order: [{kind: "same" | "change", a, b}], where a and b are what each has.
+export function diffOf(a, b, passages) {
+  const runs = [];
+  const push = (kind, partA, partB) => {
+    const last = runs.at(-1);
+    if (last && last.kind === kind) {
+      last.a += partA;
+      last.b += partB;
+    } else if (partA || partB) {
+      runs.push({kind, a: partA, b: partB});
+    }
+  };
+  let atA = 0,
+    atB = 0;
+  const between = (toA, toB) => {
+    const partA = a.slice(atA, toA),
+      partB = b.slice(atB, toB);
+    if (!hasWords(partA) && !hasWords(partB)) {
+      push("same", partA, partB);
+      return;
+    }
+    const [head, tail] = commonEnds(partA, partB);
+    push("same", partA.slice(0, head), partB.slice(0, head));
+    push("change", partA.slice(head, partA.length - tail), partB.slice(head, partB.length - tail));
+    push("same", partA.slice(partA.length - tail), partB.slice(partB.length - tail));
+  };
+  for (const same of sameRanges(a, b, passages)) {
+    between(same.aFrom, same.bFrom);
+    push("same", a.slice(same.aFrom, same.aTo), b.slice(same.bFrom, same.bTo));
+    atA = same.aTo;
+    atB = same.bTo;
+  }
+  between(a.length, b.length);
+  return runs;
+}
+
+export const wordCount = text => (text.match(WORD) || []).length;
+
+// The first or the last words of a text, with what stands around them.
+export function firstWords(text, most) {
+  WORD.lastIndex = 0;
+  for (let i = 0; i < most; i++) if (!WORD.exec(text)) return text;
+  const end = WORD.lastIndex;
+  WORD.lastIndex = 0;
+  return text.slice(0, end);
+}
+export function lastWords(text, most) {
+  const places = [...text.matchAll(WORD)].slice(-most);
+  return places.length < most ? text : text.slice(places[0].index);
+}
+
+// Changes that are near each other, with the words around them: {hunks: [{runs, skipped, changes}], last}. `skipped` is
+// the text that is left out before one, `last` after the last one; `changes` are where its changes lie, from 0 to 1.
+const CONTEXT = 14;
+export function hunksOf(runs) {
+  const hunks = [];
+  const length = runs.reduce((sum, run) => sum + Math.max(run.b.length, run.a.length), 0) || 1;
+  let open = null,
+    skipped = null,
+    place = 0;
+  for (const run of runs) {
+    const long = run.kind === "same" && wordCount(run.b) > 2 * CONTEXT + 10;
+    if (run.kind === "same" && long) {
+      const head = firstWords(run.b, CONTEXT),
+        tail = lastWords(run.b, CONTEXT);
+      if (open) open.runs.push({kind: "same", a: head, b: head});
+      const from = open ? head.length : 0;
+      skipped = {text: run.b.slice(from, run.b.length - tail.length), tail};
+      if (open) open = null;
+    } else {
+      if (!open) {
+        open = {runs: [], skipped: skipped ? skipped.text : "", changes: []};
+        if (skipped) open.runs.push({kind: "same", a: skipped.tail, b: skipped.tail});
+        skipped = null;
+        hunks.push(open);
+      }
+      open.runs.push(run);
+    }
+    const size = Math.max(run.b.length, run.a.length);
+    if (run.kind === "change") open.changes.push({at: place / length, size: size / length});
+    place += size;
+  }
+  const last = skipped ? skipped.text + skipped.tail : "";
+  return {hunks: hunks.filter(hunk => hunk.changes.length), last};
+}
