@@ -1424,13 +1424,14 @@ typedef struct doppel_overlap {
     const doppel_passage *passages;        /* in the order of A */
     const doppel_slice *begins;            /* how each begins in A: its first words, at most 80 bytes */
     size_t passage_count;
+    void *search; /* for doppel_overlap_get_texts */
 } doppel_overlap;
 
 typedef struct doppel_overlap_options {
     size_t size;                 /* sizeof(doppel_overlap_options) */
     const doppel_recipe *recipe; /* NULL: page */
     /* A pair is given when either containment is at least `containment`, or when it shares a run of at least `words`
-     * words. 0: not by it; both 0: by containment 0.5. */
+     * words. 0: not by it; both 0: containment 0.2 or, where the recipe allows it, 30 words. */
     double containment;
     uint64_t words; /* at least the recipe's; not with chars= */
     /* Containment is looked for by the features that are 0 mod `sample`: a pair that shares s features is missed with
@@ -1472,6 +1473,11 @@ typedef struct doppel_overlap_counts {
 DOPPEL_API doppel_status doppel_overlap_find(const char *const *paths, size_t path_count,
                                              const doppel_overlap_options *options, doppel_overlap_counts *counts,
                                              doppel_error *error);
+
+/* The texts of a pair, which its passages are places of. Only while `pair` is being called, which borrows them until it
+ * returns or calls this again. Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY; `error` may be NULL. */
+DOPPEL_API doppel_status doppel_overlap_get_texts(const doppel_overlap *pair, doppel_slice *a, doppel_slice *b,
+                                                  doppel_error *error);
 
 /* Two hosts, or prefixes of hosts, whose pages at equal paths are near-identical. */
 typedef struct doppel_mirror {

@@ -79,16 +79,25 @@ static const cli_command commands[] = {
      "The page is a single HTML file that needs no script and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
      0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
-    {"overlap", "INPUT...", "Find documents that contain much of another: one JSON line each, with the passages.",
-     "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
+    {"overlap", "INPUT...", "Find documents that contain much of another, or a passage of it.",
+     "On a terminal the pairs that share the most come first, with how much of each is in the other and how the "
+     "longest "
+     "passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for each "
+     "pair, "
+     "in input order (--format jsonl).\n"
+     "Without --words and --containment, pairs are shown that share 30 words in a row, or of which one has a fifth of "
+     "the other.\n"
+     "Each JSON line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
      "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing is "
      "estimated: candidates found by sampled hashes are compared word for word.\n"
      "Of documents with the same words, those after the first are paired only with the first. A hash that occurs in "
      "more than 128 documents pairs each of them only with the first: a quote that all of them have is shown once for "
      "each.",
-     "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
+     "doppel overlap essays/\ndoppel overlap essays/ --html page.html\ndoppel overlap --words 13 --against "
+     "evaluation.jsonl corpus.jsonl.zst\n"
      "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
-     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS},
+     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS,
+     "words containment against html top output"},
     {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: one JSON line each.",
      "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
      "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
@@ -213,10 +222,13 @@ static const cli_command commands[] = {
      "--json",
      stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
-     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
-     "off).",
-     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
+     "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
+     "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
+     "off); --html FILE writes a page with the passages side by side.",
+     "doppel compare old.txt new.txt\ndoppel compare old.txt new.txt --html page.html\n"
+     "doppel compare --in news.jsonl article-17 article-23\n"
+     "doppel compare --json --recipe article a.html.txt b.html.txt",
+     compare_options, 2, 2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
     {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
      "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
      "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"

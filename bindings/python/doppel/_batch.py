@@ -217,8 +217,8 @@ def overlap(data: Any, *, against: Any = None, containment: float | None = None,
             threads: int = 0, progress: Progress = None) -> Any:
     """Documents of which one contains much of another, or a long run of it, with the passages they share.
 
-    containment: one has at least this share of the other's shingles (0.5, unless `words` is given).
-    words: they share a run of at least this many words; none is missed.
+    containment: one has at least this share of the other's shingles (0.2, if `words` is not given either).
+    words: they share a run of at least this many words; none is missed (30, if `containment` is not given either).
     against: only pairs of a document of `data`, a, and one of this, b: e.g. evaluation texts.
     sample: for containment, pairs are looked up by one shingle in this many (4).
 

@@ -15,18 +15,9 @@
 
 /* ---- options ---- */
 
-static const choice methods[] = {{"auto", DOPPEL_METHOD_AUTO},
-                                 {"simhash", DOPPEL_METHOD_SIMHASH},
-                                 {"minhash", DOPPEL_METHOD_MINHASH},
-                                 {"exact", DOPPEL_METHOD_EXACT},
-                                 {NULL, 0}};
-static const choice evidence[] = {
-    {"content", DOPPEL_BY_CONTENT}, {"url", DOPPEL_BY_URL}, {"title", DOPPEL_BY_TITLE}, {NULL, 0}};
-static const choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
-
 /* As --method takes it. */
 static const char *method_name(doppel_method method) {
-    return choice_name(methods, (unsigned)method);
+    return choice_name(method_choices, (unsigned)method);
 }
 
 uint64_t batch_min_words(const cli_args *args) {
@@ -63,13 +54,11 @@ static bool batch_options(batch_command *b) {
     const cli_args *args = b->args;
     doppel_batch_options *o = &b->options;
     unsigned method = DOPPEL_METHOD_AUTO, content = DOPPEL_CONTENT_MAIN, any = false;
-    bool good = choose_one(args, "method", methods, &method) &&
-                choose_one(args, "content", content_choices, &content) && choose_one(args, "link", links, &any) &&
-                choose_some(args, "by", evidence, &o->by) &&
-                choose_some(args, "url-keep", url_rule_choices, &o->url_without) &&
-                args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
-                number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
-                number_of(args, "distance", &o->distance);
+    bool good = choose_one(args, "method", &method) && choose_one(args, "content", &content) &&
+                choose_one(args, "link", &any) && choose_some(args, "by", &o->by) &&
+                choose_some(args, "url-keep", &o->url_without) && args_share(args, "similarity", &o->similarity) &&
+                args_share(args, "boilerplate", &o->boilerplate) && number_of(args, "bands", &o->bands) &&
+                number_of(args, "rows", &o->rows) && number_of(args, "distance", &o->distance);
     o->distance_zero = args_text(args, "distance") && !o->distance;
     o->method = (doppel_method)method;
     /* A distance implies fingerprints, bands or rows imply signatures. */
