@@ -24,8 +24,7 @@ const cli_option overlap_options[] = {
      "also write a page with the pairs ranked and their passages side by side; it needs no script and no network"},
     {"top", 0, OPTION_COUNT, "N", "show the first N pairs of the ranking and of the page (default 50)"},
     {"format", 0, OPTION_TEXT, "FORM",
-     "ranking: lines for people, the pairs that share the most first; jsonl (default: ranking on a terminal, else "
-     "jsonl)"},
+     "text: lines for people, the pairs that share the most first; jsonl (default: text on a terminal, else jsonl)"},
     {"sample", 0, OPTION_COUNT, "P",
      "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
      "are missed"},
@@ -288,7 +287,7 @@ static int open_views(overlap_job *job) {
         return EXIT_USAGE;
     }
     if (args_text(args, "top") && !job->ranking && !path) {
-        message("--top is for the ranking and for --html; with JSON lines, give --format ranking or leave --top out");
+        message("--top is for the ranking and for --html; with JSON lines, give --format text or leave --top out");
         return EXIT_USAGE;
     }
     job->best = calloc(job->room + 1, sizeof *job->best);

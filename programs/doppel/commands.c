@@ -1,6 +1,7 @@
 /* commands.c - the table of commands and common options: parsing, help, man page and completion come from it. */
 #include "commands.h"
 #include "common/help.h"
+#include "shared/choices.h"
 
 #define PLACE "(--index DIR | --store URL)"
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
@@ -37,7 +38,8 @@ static const cli_command commands[] = {
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl",
-     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
+     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS,
+     "output similarity keep removed against by dry-run preset"},
     {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
      "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "
      "first one stays, in the order of --keep. Words are compared: case, punctuation and spaces do not count, nor do "
@@ -53,7 +55,8 @@ static const cli_command commands[] = {
      "doppel trim --unit sentence --run 3 news.jsonl.gz -o clean.jsonl.gz\n"
      "doppel trim --unit passage --words 13 --against eval.jsonl --drop train.jsonl.zst -o clean.jsonl.zst\n"
      "doppel trim --within document mail.mbox -o clean.jsonl",
-     trim_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_trim, READS_DOCUMENTS},
+     trim_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_trim, READS_DOCUMENTS,
+     "output unit words min-count keep against spans dry-run"},
     {"pairs", "INPUT...", "Find the pairs of near documents: one JSON line each.",
      "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. Near "
      "means the same as in doppel dedup; with --method simhash only the distance counts, the search is exact, and "
@@ -62,7 +65,8 @@ static const cli_command commands[] = {
      "if "
      "their bytes are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
-     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS},
+     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS,
+     "similarity against output method preset"},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: one JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
      "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
@@ -70,7 +74,8 @@ static const cli_command commands[] = {
      "Near means the same as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
-     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
+     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS,
+     "similarity keep top output by preset"},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
      "The run is one of doppel dedup, cluster or trim with --work DIR. Its inputs are read again, from the folder "
@@ -110,7 +115,9 @@ static const cli_command commands[] = {
     {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
-     "the measurements. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
+     "the measurements: content_hash is near content as well as the same words, and similarity and sameDigest say "
+     "which. On a terminal a sentence takes the place of the JSON line (--format). Evidence counts in this order: the "
+     "same URL, the same words, near content, a similar title.\n"
      "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
      "them. "
      "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are stored with the folder, too, and can be "
@@ -125,7 +132,7 @@ static const cli_command commands[] = {
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
-     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS},
+     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS, "index preset on-duplicate output format"},
     {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "everything in the index, including a document with the same id.",
@@ -166,7 +173,7 @@ static const cli_command commands[] = {
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst\n"
      "doppel import --store 'redis://127.0.0.1?prefix=pages' seen.jsonl.zst",
-     import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS},
+     import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS, "index store preset on-duplicate"},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
      "The copy is an index like any other. TO must be new or empty; its parent folder must exist.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is created", NULL,
@@ -200,7 +207,8 @@ static const cli_command commands[] = {
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
      "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
-     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING},
+     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING,
+     "index listen tokens preset config indexes"},
     {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
      "Split a stream of pages in Kafka into those that are new and those that were seen before.",
      "Records of --in are JSON objects as doppel add takes them. A new page goes to --unique unchanged, with its key, "
@@ -220,7 +228,8 @@ static const cli_command commands[] = {
      "--store 'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
      "--json",
-     stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS},
+     stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS,
+     "brokers in unique duplicates dead-letter index store group"},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
      "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
      "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
@@ -284,4 +293,5 @@ const cli_manual doppel_manual = {
     "read, or less than half of it, a named file was left out, or --strict found a bad record, 4 a table, an index or "
     "the "
     "output could not be read or written, 5 interrupted.",
+    choices_of,
 };

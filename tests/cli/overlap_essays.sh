@@ -14,8 +14,8 @@ script -qec "stty cols 80; doppel overlap essays" /dev/null </dev/null | tr -d '
 echo "== narrow"
 script -qec "stty cols 50; doppel overlap essays --top 1" /dev/null </dev/null | tr -d '\r'
 echo "== asked for"
-doppel overlap essays --format ranking --words 200
-doppel overlap essays --format ranking --words 100 -o ranking.txt && cat ranking.txt
+doppel overlap essays --format text --words 200
+doppel overlap essays --format text --words 100 -o ranking.txt && cat ranking.txt
 echo "== a page"
 doppel overlap essays --html page.html | wc -l
 grep -o '<h3>.*</h3>' page.html | sed 's/<.h3>.*//'

@@ -279,7 +279,7 @@ void batch_tell_plan(const batch_command *b) {
     doppel_batch_get_stats(b->batch, &stats);
     double similarity = doppel_batch_get_options(b->batch)->similarity;
     bool by_content = !b->options.by || b->options.by & DOPPEL_BY_CONTENT;
-    if (stats.bands && by_content)
+    if (stats.bands && by_content && args_flag(b->args, "verbose"))
         message("%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
                 stats.bands, stats.bands == 1 ? "" : "s", stats.rows, stats.rows == 1 ? "" : "s",
                 found_at(&stats, similarity), similarity, found_at(&stats, (1 + similarity) / 2), (1 + similarity) / 2);

@@ -48,7 +48,9 @@ typedef struct batch_command {
         RECIPE_OPTIONS,                                                                                                \
         {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
-        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
+        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
+        {"verbose", 0, OPTION_FLAG, NULL, "say how pairs are searched for, and which share of them is found"},         \
+        MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that store what was read. */
 #define WORK_OPTIONS                                                                                         \
@@ -113,7 +115,7 @@ void batch_put_id(batch_command *b, const char *name, uint64_t position);
 /* Writes the line, and begins the next. */
 doppel_status batch_write_line(batch_command *b, writer *w);
 
-/* Reports how pairs are searched for, and the expected recall. */
+/* With --verbose: reports how pairs are searched for, and the expected recall. */
 void batch_tell_plan(const batch_command *b);
 
 /* The beginning of a summary: `{`, method, recipe, counts, figures. */

@@ -5,10 +5,10 @@
  * and after it; what both have is shaded. */
 #include "report/pairs.h"
 
-#include "common/message.h"
 #include "report/diff.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Passages with at most GAP words between them, in both texts, are one stretch, until it has STRETCH shared words: then
@@ -55,27 +55,6 @@ static void percent(char text[16], double share) {
 
 /* ---- lines ---- */
 
-/* Adds text of a document: white space becomes one space, control characters are escaped. */
-static void add_safe(text_buffer *out, const char *p, size_t length) {
-    safe_escape escape;
-    for (size_t taken; length; p += taken, length -= taken) {
-        if (*p == ' ' || (*p >= '\t' && *p <= '\r')) {
-            for (taken = 1; taken < length && (p[taken] == ' ' || (p[taken] >= '\t' && p[taken] <= '\r'));)
-                taken++;
-            text_put(out, " ");
-        } else if ((taken = safe_run(p, length, false, &escape)) != 0) {
-            size_t space = 0;
-            while (space < taken && p[space] != ' ')
-                space++;
-            taken = space;
-            text_add(out, p, taken);
-        } else {
-            text_put(out, escape.text);
-            taken = escape.taken;
-        }
-    }
-}
-
 /* How many bytes of a text fit into so many columns, if each character takes one: whole words, where there are any. */
 static size_t fitting(doppel_slice text, size_t columns) {
     size_t at = 0, space = 0;
@@ -98,7 +77,7 @@ void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t w
         else
             text_format(out, "%4zu. ", rank);
         text_format(out, "%7s  ", share);
-        add_safe(out, pair->side[i].id, pair->side[i].id_length);
+        text_safe(out, pair->side[i].id, pair->side[i].id_length);
         text_put(out, "\n");
     }
     text_format(out, "%*s%llu word%s in %zu passage%s", INDENT, "", (unsigned long long)pair->words,
@@ -110,7 +89,7 @@ void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t w
         size_t room = width > INDENT + MARKS + 20 ? width - INDENT - MARKS : 20;
         size_t shown = fitting(pair->quote, room);
         text_format(out, "%*s\"", INDENT, "");
-        add_safe(out, pair->quote.data, shown);
+        text_safe(out, pair->quote.data, shown);
         text_put(out, shown < pair->quote.length || pair->quote_cut ? " ...\"\n" : "\"\n");
     }
 }

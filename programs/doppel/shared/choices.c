@@ -39,7 +39,7 @@ static const cli_choice evidence[] = {
     {"content", DOPPEL_BY_CONTENT}, {"url", DOPPEL_BY_URL}, {"title", DOPPEL_BY_TITLE}, {NULL, 0}};
 static const cli_choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
 static const cli_choice cuts_first[] = {{"on", false}, {"off", true}, {NULL, 0}};
-static const cli_choice views[] = {{"ranking", true}, {"jsonl", false}, {NULL, 0}};
+static const cli_choice views[] = {{"text", true}, {"jsonl", false}, {NULL, 0}};
 
 /* Of options that take more than these words: the library checks them, and these are for the shell alone. */
 static const cli_choice recipes[] = {{"page", 0}, {"article", 0}, {"literal", 0}, {NULL, 0}};
@@ -47,6 +47,9 @@ static const cli_choice index_presets[] = {{"general", 0}, {"crawl", 0}, {"artic
 static const cli_choice keep_rules[] = {{"first", 0},   {"last", 0},     {"longest", 0},      {"shortest", 0},
                                         {"https", 0},   {"id", 0},       {"shortest-url", 0}, {"newest:", 0},
                                         {"oldest:", 0}, {"largest:", 0}, {"smallest:", 0},    {NULL, 0}};
+static const cli_choice trim_keep_rules[] = {{"first", 0},    {"last", 0},         {"longest", 0}, {"shortest", 0},
+                                             {"https", 0},    {"shortest-url", 0}, {"newest:", 0}, {"oldest:", 0},
+                                             {"largest:", 0}, {"smallest:", 0},    {NULL, 0}};
 static const cli_choice scopes[] = {{"host", 0}, {"domain", 0}, {NULL, 0}};
 
 const cli_choice *choices_of(const char *command, const char *option) {
@@ -57,7 +60,8 @@ const cli_choice *choices_of(const char *command, const char *option) {
                  {NULL, "by", evidence},
                  {NULL, "content", content_choices},
                  {NULL, "durability", durabilities},
-                 {"overlap", "format", views},
+                 {NULL, "format", views},
+                 {"trim", "keep", trim_keep_rules},
                  {NULL, "keep", keep_rules},
                  {NULL, "keep-first", cuts_first},
                  {NULL, "link", links},
