@@ -1021,6 +1021,17 @@ enum {
                            ("Page not found") */
 };
 
+/* How a published pipeline looks for near documents: its shingles as a recipe, its bands, and what it calls near. For
+ * doppel_batch_options: method DOPPEL_METHOD_MINHASH, the recipe, similarity, bands and rows. */
+typedef struct doppel_pipeline {
+    const char *name, *recipe;
+    double similarity;
+    int bands, rows;
+} doppel_pipeline;
+
+/* All of them; *count is how many. */
+DOPPEL_API const doppel_pipeline *doppel_pipelines(size_t *count);
+
 typedef struct doppel_batch_options {
     size_t size;                 /* sizeof(doppel_batch_options) */
     const doppel_recipe *recipe; /* NULL: page; it must outlive the batch */

@@ -31,6 +31,33 @@ static bool number_of(const cli_args *args, const char *option, int *value) {
     return true;
 }
 
+/* The value of --preset, which stands for options of signatures: others may not be given with it. */
+static bool preset_option(const cli_args *args, const doppel_pipeline **preset) {
+    size_t count;
+    const doppel_pipeline *pipelines = doppel_pipelines(&count);
+    unsigned chosen = 0;
+    if (!choose_one(args, "preset", &chosen))
+        return false;
+    *preset = args_text(args, "preset") ? &pipelines[chosen] : NULL;
+    const char *method = args_text(args, "method");
+    bool fits = !args_text(args, "distance") && (!method || !strcmp(method, "minhash"));
+    if (*preset && !fits)
+        message("--preset is for signatures: it cannot be used with %s",
+                method && strcmp(method, "minhash") != 0 ? "another --method than minhash" : "--distance");
+    return !*preset || fits;
+}
+
+/* Takes from the preset what is not given. */
+static void apply_preset(const doppel_pipeline *preset, doppel_batch_options *o) {
+    o->method = DOPPEL_METHOD_MINHASH;
+    o->similarity = o->similarity > 0 ? o->similarity : preset->similarity;
+    /* Bands of another number of rows are another plan. */
+    if (!o->bands && !o->rows) {
+        o->bands = preset->bands;
+        o->rows = preset->rows;
+    }
+}
+
 /* Whether the options that define near fit the method. */
 static bool fits_method(const cli_args *args, doppel_method method) {
     static const struct {
@@ -66,6 +93,8 @@ static bool batch_options(batch_command *b) {
         o->method = args_text(args, "distance") ? DOPPEL_METHOD_SIMHASH
                     : o->bands || o->rows       ? DOPPEL_METHOD_MINHASH
                                                 : DOPPEL_METHOD_AUTO;
+    if (b->preset)
+        apply_preset(b->preset, o);
     o->content = (doppel_content)content;
     o->link_any = any;
     o->min_words = batch_min_words(args);
@@ -107,7 +136,10 @@ int batch_open(batch_command *b, const cli_args *args) {
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input, .known_input = &b->known_input};
     if (!batch_check(args))
         return EXIT_USAGE;
-    int code = load_recipe(args, args_text(args, "recipe"), &b->loaded);
+    if (!preset_option(args, &b->preset))
+        return EXIT_USAGE;
+    const char *recipe = args_text(args, "recipe");
+    int code = load_recipe(args, recipe || !b->preset ? recipe : b->preset->recipe, &b->loaded);
     if (code != EXIT_DONE)
         return code;
     if (!batch_options(b))

@@ -52,6 +52,17 @@ static const cli_choice trim_keep_rules[] = {{"first", 0},    {"last", 0},      
                                              {"largest:", 0}, {"smallest:", 0},    {NULL, 0}};
 static const cli_choice scopes[] = {{"host", 0}, {"domain", 0}, {NULL, 0}};
 
+/* The names of doppel_pipelines, each with its number. */
+static const cli_choice *pipeline_choices(void) {
+    enum { MOST = 32 };
+    static cli_choice made[MOST + 1];
+    size_t count;
+    const doppel_pipeline *pipelines = doppel_pipelines(&count);
+    for (size_t i = 0; i < count && i < MOST; i++)
+        made[i] = (cli_choice){pipelines[i].name, (unsigned)i};
+    return made;
+}
+
 const cli_choice *choices_of(const char *command, const char *option) {
     static const struct {
         const char *command, *option; /* command NULL: any */
@@ -78,6 +89,10 @@ const cli_choice *choices_of(const char *command, const char *option) {
                  {NULL, "unit", unit_choices},
                  {NULL, "url-keep", url_rule_choices},
                  {NULL, "within", scopes}};
+    static const char *const batches[] = {"dedup", "pairs", "cluster"};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
+        if (!strcmp(option, "preset") && !strcmp(command, batches[i]))
+            return pipeline_choices();
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].option, option) && (!table[i].command || !strcmp(table[i].command, command)))
             return table[i].choices;
