@@ -444,6 +444,9 @@ typedef struct doppel_input_options {
     /* A key of this struct, or one of extra_keys, that no record has, once all are read. May be NULL. */
     void (*unseen)(const char *key, void *user);
     const struct doppel_tables *tables; /* reads tables (below); must outlive the run; NULL: there are none */
+    /* Programs are run to read what the library cannot: pdftotext for PDF, without a shell, a minute for each file at
+     * most. false: such files are left out, and reported. */
+    bool run_programs;
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -480,7 +483,8 @@ typedef struct doppel_work {
  * (walked in byte order of names), a pattern with *, ? or [ that is no file itself (those that match, in byte order) or
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
  * byte `{`), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html,
- * .htm, .xhtml), and plain text, which is everything else; .gz and .zst by content. A path that options.tables claims
+ * .htm, .xhtml), Word documents (.docx), PDF (.pdf, or a first `%PDF-`; with options.run_programs) and plain text,
+ * which is everything else; .gz and .zst by content. A path that options.tables claims
  * is read as a table, each row a document: messages and made ids have the row's number, from 1, as the line, and a row
  * without text and page (both null) is bad. In a folder that has tables, files whose names begin with "_" or "." are
  * left out. In web archives, pages and texts that were answered with 200 are documents, and redirects and revisits are

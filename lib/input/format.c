@@ -1,5 +1,5 @@
-/* format.c - the list of formats, telling one by name and content, and the two formats of files that are one document
- * each: HTML, and plain text, which is what no other format claims. */
+/* format.c - the list of formats, telling one by name and content, and two formats of files that are one document each:
+ * HTML, and plain text, which is what no other format claims. */
 #include "input/reader.h"
 
 #include <strings.h>
@@ -69,7 +69,8 @@ static const dp_format plain = {.name = "text", .read = plain_read};
 
 /* In the order in which they are asked. Plain files are what no other format claims. */
 static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_warc, &dp_format_arc, &dp_format_csv,
-                                           &dp_format_tsv,   &dp_format_mbox, &html};
+                                           &dp_format_tsv,   &dp_format_mbox, &html,          &dp_format_docx,
+                                           &dp_format_pdf};
 
 /* What is read of a file at a time, and at most, to tell its format. */
 #define HEAD ((size_t)8 << 10)

@@ -79,7 +79,8 @@ typedef struct dp_format {
     void (*read)(struct dp_reader *reader, struct dp_unit *unit, const char *file);
 } dp_format;
 
-extern const dp_format dp_format_jsonl, dp_format_warc, dp_format_arc, dp_format_csv, dp_format_tsv, dp_format_mbox;
+extern const dp_format dp_format_jsonl, dp_format_warc, dp_format_arc, dp_format_csv, dp_format_tsv, dp_format_mbox,
+    dp_format_docx, dp_format_pdf;
 
 /* Reads the start of a file into an empty buffer, as much as it takes to know its format. NULL: no memory. */
 const dp_format *dp_format_read(dp_stream *stream, const char *path, dp_buffer *head);
@@ -294,6 +295,9 @@ bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
 
 /* Gives a document to the work; its file_number is set here. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document);
+
+/* Gives the document of a file whose text was made of its bytes; one that has become too long is left out. */
+void dp_reader_give_made(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_buffer *text);
 
 /* Leaves a record out. Both give false, so that one line does it. */
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *format, ...)
