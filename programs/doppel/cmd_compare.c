@@ -599,9 +599,11 @@ static void write_measures(html *page, const comparison *c) {
     write_measure(page, "Containment of the second in the first", m->containment_ba);
     write_measure(page, "Cosine of the word counts", m->cosine);
     write_measure(page, "Edit similarity of characters", m->edit_distance < 0 ? NAN : m->edit_similarity);
-    html_row_begin(page, "Fingerprints");
-    html_format(page, "%d of %d bits differ", m->distance, m->bits);
-    html_row_end(page);
+    if (m->distance >= 0) {
+        html_row_begin(page, "Fingerprints");
+        html_format(page, "%d of %d bits differ", m->distance, m->bits);
+        html_row_end(page);
+    }
     html_table_end(page);
     html_put(page, "</section>");
 }
@@ -622,7 +624,7 @@ static int write_page(comparison *c) {
     pair_page_begin(&page);
     html_format(&page,
                 "Two documents, compared. Passages of at least %zu words that both have are <mark>shaded</mark>; "
-                "case and punctuation do not count.</p></header>\n<main>",
+                "case and punctuation do not count.</p></header>\n<main><h2>Shared passages</h2>",
                 c->min_words);
     pair_page_pair(&page, &pair, 0);
     write_measures(&page, c);

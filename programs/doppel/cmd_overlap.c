@@ -209,6 +209,7 @@ static doppel_status write_page(overlap_job *job, const doppel_overlap_counts *c
     text_free(&found);
     html_put(&page, counts->pairs > job->count ? "; these share the most. " : ". ");
     html_put(&page, "Passages are <mark>shaded</mark>; case and punctuation do not count.</p></header>\n<main>");
+    html_put(&page, job->count ? "<h2>Pairs, those that share the most first</h2>" : "");
     for (size_t i = 0; i < job->count; i++)
         pair_page_pair(&page, &job->best[i].pair, i + 1);
     html_page_end(&page);
