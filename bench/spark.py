@@ -21,6 +21,8 @@ WORDS = 500
 SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.executor.cores": "1", "spark.executor.memory": "1500m",
             "spark.driver.memory": "1500m", "spark.sql.shuffle.partitions": "8", "spark.ui.showConsoleProgress": "false",
             "spark.ui.enabled": "true", "spark.sql.ui.retainedExecutions": "1000"}
+FILE_ROWS = 20000
+TEMPLATE_PAGES = 100000
 PEER_ROWS = 5  # rows a band of MinHashLSH: one hash a band, so that it finds what doppel finds
 
 
@@ -30,30 +32,33 @@ def vocabulary():
 
 
 def make(path, count, skewed):
-    """Parquet files of documents."""
+    """Parquet files of documents. Skewed: a tenth, at most 100,000, are pages of one template, and half are one text."""
+    import numpy
     import pyarrow
     import pyarrow.parquet
 
-    rng, words = random.Random(count), vocabulary()
+    rng, words = numpy.random.default_rng(count), numpy.array(vocabulary(), dtype=object)
     os.makedirs(path)
-    frame, hot, last = rng.choices(words, k=WORDS - 60), " ".join(rng.choices(words, k=WORDS)), []
-    for number, first in enumerate(range(0, count, 20000)):
+    frame, hot, last = words[rng.integers(len(words), size=WORDS - 60)], words[rng.integers(len(words), size=WORDS)], []
+    for number, first in enumerate(range(0, count, FILE_ROWS)):
+        rows = min(FILE_ROWS, count - first)
+        made = rng.integers(len(words), size=(rows, WORDS))
         texts = []
-        for at in range(min(20000, count - first)):
-            if skewed and at % 10 == 1:
-                texts.append(" ".join(frame + rng.choices(words, k=60)))
-            elif skewed and at % 10 == 2:
+        for at in range(rows):
+            if skewed and at % 2 == 1:
                 texts.append(hot)
-            elif at % 10 == 0 and last:
-                copy = list(last)
-                for _ in range(rng.randrange(5)):
-                    copy[rng.randrange(len(copy))] = rng.choice(words)
-                texts.append(" ".join(copy))
+            elif skewed and at % 10 == 2 and first + at < 10 * TEMPLATE_PAGES:
+                texts.append(numpy.concatenate([frame, words[made[at, :60]]]))
+            elif at % 10 == 0 and len(last):
+                copy = last.copy()
+                copy[rng.integers(WORDS, size=rng.integers(5))] = words[made[at, 0]]
+                texts.append(copy)
             else:
-                last = rng.choices(words, k=WORDS)
-                texts.append(" ".join(last))
-        ids = [f"doc-{first + at:09}" for at in range(len(texts))]
-        pyarrow.parquet.write_table(pyarrow.table({"id": ids, "text": texts}), f"{path}/{number:05}.parquet")
+                last = words[made[at]]
+                texts.append(last)
+        ids = [f"doc-{first + at:09}" for at in range(rows)]
+        table = pyarrow.table({"id": ids, "text": [" ".join(text.tolist()) for text in texts]})
+        pyarrow.parquet.write_table(table, f"{path}/{number:05}.parquet")
 
 
 def session(master):

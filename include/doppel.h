@@ -1073,6 +1073,9 @@ typedef struct doppel_batch_options {
     void (*warn)(const char *message, void *user);
     bool keep_sketches; /* doppel_batch_save will be called: what it saves is kept while documents are read. Without it
                            (and `work`) that call reads the inputs again */
+    bool keys_for_sets; /* with keep_sketches: doppel_batch_get_sketches gives in the place of each set the wide keys of
+                           the document's bands, a twentieth of the bytes: enough to find candidates, not to decide.
+                           Such entries are not for doppel_batch_add_sketches */
 } doppel_batch_options;
 
 /* `options` may be NULL. What they point to must live as long as the batch. Errors: DOPPEL_ERROR_USAGE with a message

@@ -38,7 +38,8 @@ static bool print_shaping(const dp_batch_settings *s, dp_buffer *text) {
            dp_buffer_printf(text, "min_words=%llu\n", (unsigned long long)o->min_words) &&
            dp_buffer_printf(text, "content=%s\n", o->content == DOPPEL_CONTENT_ALL ? "all" : "main") &&
            dp_buffer_printf(text, "by=%u\nurl_without=%u\n", s->by, o->url_without) &&
-           dp_buffer_printf(text, "within=%s\nacross=%s\n", o->within ? o->within : "", o->across ? o->across : "");
+           dp_buffer_printf(text, "within=%s\nacross=%s\n", o->within ? o->within : "", o->across ? o->across : "") &&
+           (!o->keys_for_sets || dp_buffer_printf(text, "keys_for_sets=1\n"));
 }
 
 /* The members of doppel_input_options that name the fields of records. */

@@ -784,6 +784,22 @@ static doppel_status make_set(sketch_thread *t, doppel_sketch *sketch) {
     return DOPPEL_OK;
 }
 
+/* Makes the keys of the bands; where they are kept in place of the set, the wide ones become it. */
+static doppel_status make_keys(sketch_thread *t, doppel_sketch *sketch, uint32_t *keys) {
+    const dp_batch_settings *s = &t->batch->settings;
+    size_t bands = (size_t)s->bands;
+    if (!s->options.keys_for_sets)
+        return dp_bands_keys(sketch->feature_hashes, sketch->features, s->bands, s->rows, keys);
+    if (!dp_reserve(&t->set.hash, &t->set.room, bands, sizeof *t->set.hash))
+        return DOPPEL_ERROR_MEMORY;
+    DP_TRY(doppel_bands_wide_keys(sketch->feature_hashes, sketch->features, s->bands, s->rows, t->set.hash));
+    for (size_t b = 0; b < bands; b++)
+        keys[b] = dp_narrow_key(t->set.hash[b]);
+    sketch->set = t->set.hash;
+    sketch->set_count = bands;
+    return DOPPEL_OK;
+}
+
 /* Whether the set of a document can be made later: a journal that is kept has the set, and what boilerplate leaves of
  * sets is needed of all. Sets how: from the record at its position, from the text where it stays in memory, or else
  * from the text in a second pass. A pipe has none (stdin was copied), and a reading that ends at a limit is not cut the
@@ -850,9 +866,9 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
         DP_TRY(digest_bytes(d, &h));
     dp_keep_rank(&s->keep, &(dp_keep_document){d->url, page.text.length, d->extra}, h.rank);
     if (h.keys)
-        DP_TRY(dp_bands_keys(sketch.feature_hashes, sketch.features, s->bands, s->rows, keys));
+        DP_TRY(make_keys(t, &sketch, keys));
     /* An index is asked by sets. */
-    if (s->has_sets && (t->batch->against || (h.keys && !later)))
+    if (s->has_sets && (t->batch->against || (h.keys && !later && !s->options.keys_for_sets)))
         DP_TRY(make_set(t, &sketch));
     if (h.keys)
         h.set_count = later ? DP_SET_UNKNOWN : (uint32_t)sketch.set_count;

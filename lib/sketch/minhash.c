@@ -119,7 +119,7 @@ doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int ro
     uint32_t signature[DP_MOST_SLOTS];
     doppel_status status = doppel_minhash(set, count, (size_t)bands * (size_t)rows, signature);
     for (int b = 0; b < bands && status == DOPPEL_OK; b++)
-        keys[b] = (uint32_t)(band_key(b, signature + (size_t)b * (size_t)rows, rows) >> 16);
+        keys[b] = dp_narrow_key(band_key(b, signature + (size_t)b * (size_t)rows, rows));
     return status;
 }
 

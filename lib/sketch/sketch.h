@@ -91,4 +91,9 @@ double dp_bands_recall(double similarity, int bands, int rows);
 /* The keys of a document's bands, `bands` of them, from its features. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
 
+/* The key of a band, of all its bits. */
+static inline uint32_t dp_narrow_key(uint64_t wide) {
+    return (uint32_t)(wide >> 16);
+}
+
 #endif

@@ -47,7 +47,8 @@ static doppel_batch_options batch_options(batch_object *self, const doppel_recip
                                   .input = &self->base.input,
                                   .progress = on_stage,
                                   .user = self,
-                                  .keep_sketches = flag_option(o, "keep_sketches")};
+                                  .keep_sketches = flag_option(o, "keep_sketches"),
+                                  .keys_for_sets = flag_option(o, "keys_for_sets")};
 }
 
 /* Batch(options, tables) */

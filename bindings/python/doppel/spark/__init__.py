@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ._plan import Run, beside, make_decisions, make_pairs, make_sketches, refuse_twice
+from ._plan import Run, beside, find_keys, make_decisions, make_pairs
 from ._settings import Settings
-from ._store import VERSION, append_sketches, known_sketches
+from ._store import VERSION, append_sketches, known_sketches, sketches_of
 
 if TYPE_CHECKING:
     from typing import Any
@@ -43,8 +43,7 @@ def sketch(df: DataFrame, *, partitions: int | None = None, work: str | None = N
     """
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
-    sketches, _ = make_sketches(run, df)
-    return _held(append_sketches(run, sketches, df, None), run)
+    return _held(sketches_of(run, df), run)
 
 
 def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = None, work: str | None = None,
@@ -68,11 +67,10 @@ def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = Non
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
     _check_run(run, df, "dedup")
-    sketches, count = make_sketches(run, df)
-    refuse_twice(run, sketches)
-    decisions, copies = make_decisions(run, sketches, count)
+    found = find_keys(run, df)
+    decisions, copies = make_decisions(run, df, found)
     run.release(besides="decide")
-    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, count, copies)
+    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
 
 
 def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -83,15 +81,14 @@ def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = 
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
     _check_run(run, df, "cluster")
-    sketches, count = make_sketches(run, df)
-    refuse_twice(run, sketches)
-    decisions, copies = make_decisions(run, sketches, count)
+    found = find_keys(run, df)
+    decisions, copies = make_decisions(run, df, found)
     ids = df.select(_id(df, settings).alias("id"))
-    found = ids.join(beside(decisions, copies), "id", "left").select(
+    groups = ids.join(beside(decisions, copies), "id", "left").select(
         "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
         "similarity")
     run.release(besides="decide")
-    return _held(found, run, decisions, count, copies)
+    return _held(groups, run, decisions, found.count, copies)
 
 
 def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -102,11 +99,9 @@ def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = No
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
     _check_run(run, df, "pairs")
-    sketches, count = make_sketches(run, df)
-    refuse_twice(run, sketches)
-    found = make_pairs(run, sketches, count)
+    made = make_pairs(run, df, find_keys(run, df))
     run.release(besides="pairs")
-    return _held(found, run)
+    return _held(made, run)
 
 
 def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bool = True,
@@ -122,18 +117,13 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
     settings = Settings(**options)
     run = Run(df, settings, partitions, work)
     _check_run(run, df, "dedup_against")
-    sketches, count = make_sketches(run, df)
-    refuse_twice(run, sketches)
+    found = find_keys(run, df)
     known, step = known_sketches(run, old)
-    if known is not None:
-        all_sketches = known.unionByName(sketches.withColumn("known", f.lit(False)), allowMissingColumns=True)
-        decisions, copies = make_decisions(run, all_sketches, count + known.count())
-    else:
-        decisions, copies = make_decisions(run, sketches, count)
+    decisions, copies = make_decisions(run, df, found, known)
     if append:
-        append_sketches(run, sketches.join(decisions.select("id"), "id", "left_anti"), df, (old, step))
+        append_sketches(run, df, decisions, old, step)
     run.release(besides="decide")
-    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, count, copies)
+    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
 
 
 def release(result: DataFrame) -> None:

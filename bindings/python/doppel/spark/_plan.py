@@ -1,13 +1,14 @@
 """The stages on DataFrames (docs/SPARK.md draws them and proves that they give the command's answer):
 
-    documents -> sketches -> links -> components -> decisions -> documents
+    documents -> keys -> links -> components -> the documents that are not alone -> decisions -> documents
 
-Each stage is run once, kept, and logged with its counts: on disk of the executors, or as Parquet in a work folder, from
+Documents are read three times: for keys, for the sketches of those that are not alone, and for the output. Each stage is run once, kept, and logged with its counts: on disk of the executors, or as Parquet in a work folder, from
 which a stopped run is resumed. The driver sees counts alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -20,11 +21,15 @@ from ._settings import ORDER, Settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 log = logging.getLogger("doppel.spark")
 
-SKETCHES = "id string, node binary, url bigint, keys binary, sketch binary"
+KEYS = "id string, node binary, part int, block binary"
+BLOCKS = "part int, block binary"
+SKETCHES = "component binary, id string, sketch binary"
+STORED = "id string, node binary, url bigint, keys binary, sketch binary"
 LINKS = "a binary, b binary"
 COMPONENTS = "node binary, component binary"
 DECISIONS = "id string, originalId string, reason string, similarity double, distance int"
@@ -32,9 +37,15 @@ PAIRS = "a string, b string, distance int, similarity double"
 
 _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
 _WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
-_BROADCAST_BYTES = 10 << 20  # the default of spark.sql.autoBroadcastJoinThreshold
+_BROADCAST_BYTES = 64 << 20  # what is sent to all executors at most
 _ROW_BYTES = 64  # of an id or a node with another, as Spark holds it
-_PART_BYTES = 64 << 20  # of blocks that one task links
+_DOCUMENT_BYTES = 256  # of a short document, to say how many there may be
+# Parts of a table of keys: those of a part fit into a cache, but there are not too many, unless one needs much memory.
+_PART_ENTRIES, _MOST_ENTRIES = 1 << 16, 1 << 26
+_USUAL_PARTS, _MOST_PARTS = 32, 1024
+# Rows of an Arrow batch: some megabytes, whatever a row has.
+_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_BATCH_ROWS = {"keys": 2000, "link": 32, "decide": 1000, "pairs": 1000}
 
 
 class Run:
@@ -57,8 +68,10 @@ class Run:
 
     # ---- stages ----
 
-    def stage(self, name: str, frame: DataFrame, **figures: Any) -> tuple[DataFrame, dict[str, Any]]:
-        """Runs a stage, once, and logs it. `figures` are aggregates, which are counted on the way."""
+    def stage(self, name: str, frame: DataFrame, given: Observation | None = None,
+              **figures: Any) -> tuple[DataFrame, dict[str, Any]]:
+        """Runs a stage, once, and logs it. `figures` are aggregates, which are counted on the way; `given` has what was
+        counted of the rows that it works on."""
         figures = {"rows": f.count(f.lit(1)), **figures}
         found = self._resumed(name)
         if found is not None:
@@ -69,27 +82,37 @@ class Run:
         context = self.spark.sparkContext
         context.setJobDescription(f"doppel: {self.label}{name}")
         try:
-            with refusals():
+            with refusals(), self._batches(_BATCH_ROWS.get(name)):
                 made = self._write(name, observed) if self.work else self._keep(name, observed)
         finally:
             context.setJobDescription(None)
-        counts = {each: value or 0 for each, value in seen.get.items()}
+        counts = {each: value or 0 for each, value in {**seen.get, **(given.get if given else {})}.items()}
         self._note(name, counts)
         _log(self.label + name, counts, time.monotonic() - began)
         return made, counts
 
     def _keep(self, name: str, frame: DataFrame) -> DataFrame:
         """Keeps the rows on the executors' disks. The plan that made them is cut off, or it would be repeated in each
-        that follows; what made the rows is still known, so that those of a lost executor are made again. Of sketches the
-        plan stays, as most stages read a few of their columns."""
+        that follows; what made the rows is still known, so that those of a lost executor are made again. Of keys the plan
+        stays, as each stage reads a few of their columns."""
         kept = frame.persist(StorageLevel.DISK_ONLY)
         self.kept[name] = kept
         kept.write.format("noop").mode("overwrite").save()
-        if name == "sketch":
+        if name == "keys":
             return kept
         rows = kept._jdf.queryExecution().toRdd()
         made = self.spark._jsparkSession.internalCreateDataFrame(rows, kept._jdf.schema(), False)
         return DataFrame(made, self.spark)
+
+    @contextlib.contextmanager
+    def _batches(self, rows: int | None) -> Iterator[None]:
+        """Arrow batches of this many rows for what is planned meanwhile."""
+        before = self.spark.conf.get(_BATCH_SETTING)
+        self.spark.conf.set(_BATCH_SETTING, str(rows or before))
+        try:
+            yield
+        finally:
+            self.spark.conf.set(_BATCH_SETTING, before)
 
     def release(self, besides: str = "") -> None:
         """Frees what executors keep, but for one stage."""
@@ -229,15 +252,42 @@ def documents(frame: DataFrame, settings: Settings) -> DataFrame:
     return frame.select(*columns)
 
 
-def make_sketches(run: Run, frame: DataFrame) -> tuple[DataFrame, int]:
-    """Sketches of all documents. Ids that come twice are refused."""
+class Found:
+    """What finds candidates: `documents` (id, node), `blocks` of keys, and how the keys are divided."""
+
+    def __init__(self, documents: DataFrame, blocks: DataFrame, count: int, tables: dict[str, Any]) -> None:
+        self.documents, self.blocks, self.count, self.tables = documents, blocks, count, tables
+
+
+def find_keys(run: Run, frame: DataFrame) -> Found:
+    """The keys of all documents."""
     check_columns(frame, run.settings)
-    made = run.mapped(documents(frame, run.settings), "sketch", SKETCHES)
-    sketches, counts = run.stage("sketch", made, bytes=f.sum(f.length("sketch")), candidates=f.count("keys"))
-    return sketches, counts["rows"]
+    tables = _tables(run, frame)
+    made = run.mapped(documents(frame, run.settings), "keys", KEYS, **tables)
+    rows, counts = run.stage("keys", made, rows=f.count("id"), bytes=f.sum(f.length("block")))
+    return Found(rows.where("id is not null").select("id", "node"), rows.where("part is not null").select("part", "block"),
+                 counts["rows"], tables)
+
+
+def _tables(run: Run, frame: DataFrame) -> dict[str, Any]:
+    """Tables of keys: a band each, or some bits of fingerprints; and parts of each, so that one is never large."""
+    settings = run.settings
+    found: dict[str, Any] = {"urls": settings.by_url, "tables": 0, "key_bytes": 6}
+    if settings.has_keys and settings.method == "simhash":
+        from ._tasks import masks_of
+
+        masks = masks_of(settings.bits, settings.distance())
+        found.update(masks=masks, distance=settings.distance(), bits=settings.bits, key_bytes=16, tables=len(masks))
+    elif settings.has_keys:
+        found.update(bands=settings.bands()[:2], tables=settings.bands()[0])
+    size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    documents = min(size, 1 << 60) // _DOCUMENT_BYTES  # at most; the size of what is not known is beyond all numbers
+    parts = max(min(documents // _PART_ENTRIES, _USUAL_PARTS), min(documents // _MOST_ENTRIES, _MOST_PARTS))
+    return {**found, "parts": max(1, -(-2 * run.partitions // max(found["tables"], 1)), parts)}
 
 
 def refuse_twice(run: Run, ids: DataFrame) -> None:
+    """Names ids that come more than once, as their hashes do."""
     context = run.spark.sparkContext
     context.setJobDescription(f"doppel: {run.label}ids")
     twice = ids.groupBy("id").count().where("count > 1").limit(5).collect()
@@ -251,44 +301,31 @@ def refuse_twice(run: Run, ids: DataFrame) -> None:
 # ---- candidates ----
 
 
-def make_links(run: Run, sketches: DataFrame, count: int) -> tuple[DataFrame, int]:
-    """Links between texts that share a band, a near fingerprint or a URL: all that may be near each other are connected
-    by them."""
-    settings = run.settings
-    keyed = f.col("keys").isNotNull() if settings.has_keys else f.lit(False)
-    if settings.by_url:
-        keyed = keyed | f.col("url").isNotNull()
-    tables: dict[str, Any] = {"urls": settings.by_url, "key_bytes": 4}
-    columns = ["node", "url", "keys"]
-    number = 1
-    if settings.method == "simhash":
-        from ._tasks import masks_of
-
-        tables.update(masks=masks_of(settings.bits, settings.distance()), distance=settings.distance(), bits=settings.bits,
-                      key_bytes=16)
-        number = len(tables["masks"])
-    elif settings.has_keys:
-        number = settings.bands()[0]
-        if count > _WIDE:
-            tables.update(wide=settings.bands()[:2], key_bytes=6)
-            columns.append("sketch")
-    tables["parts"] = max(1, -(-2 * run.partitions // number), count * 16 // _PART_BYTES)
-    blocks = run.mapped(sketches.where(keyed).select(*columns), "pack", "part int, block binary", **tables)
-    linked = run.mapped(blocks.repartition(run.partitions, "part"), "link", LINKS, **tables).distinct()
-    links, counts = run.stage("link", linked)
-    return links, counts["rows"]
+def make_links(run: Run, found: Found, known: DataFrame | None) -> tuple[DataFrame, int]:
+    """Links between texts that share a band, a near fingerprint or a URL, and of texts that come twice with themselves: all
+    that may be near each other are connected by them."""
+    blocks, count = found.blocks, found.count
+    if known is not None:
+        blocks = blocks.union(run.mapped(known.select("node", "url", "keys"), "pack", BLOCKS, **found.tables))
+        count += known.count()
+    linked = run.mapped(blocks.repartition(run.partitions, "part"), "link", LINKS, wide=count > _WIDE, **found.tables)
+    links, counts = run.stage("link", linked.distinct(), twice=f.count(f.when(f.col("a").isNull(), 1)))
+    if counts["twice"]:
+        refuse_twice(run, found.documents)
+    return links.where("a is not null"), counts["rows"]
 
 
 # ---- components ----
 
 
-def make_components(run: Run, links: DataFrame, count: int) -> DataFrame:
-    """The component of each linked text."""
+def make_components(run: Run, links: DataFrame, count: int) -> tuple[DataFrame, int]:
+    """The component of each linked text, and their number."""
     if count <= _ONE_TASK:
         made = run.mapped(links.repartition(1), "connect", COMPONENTS)
     else:
         made = contract(run, links)
-    return run.stage("connect", made)[0]
+    components, counts = run.stage("connect", made)
+    return components, counts["rows"]
 
 
 def contract(run: Run, links: DataFrame) -> DataFrame:
@@ -305,7 +342,9 @@ def contract(run: Run, links: DataFrame) -> DataFrame:
             break
         before = (counts["rows"], counts["sum"])
     leaders = edges.select(f.col("b").alias("node"), f.col("b").alias("component"))
-    return edges.select(f.col("a").alias("node"), f.col("b").alias("component")).union(leaders).distinct()
+    linked = edges.select(f.col("a").alias("node"), f.col("b").alias("component")).union(leaders).distinct()
+    alone = links.where("a = b").select(f.col("a").alias("node"), f.col("b").alias("component"))
+    return linked.union(alone.join(linked, "node", "left_anti"))
 
 
 def _directed(edges: DataFrame) -> DataFrame:
@@ -336,37 +375,40 @@ def beside(frame: DataFrame, rows: int) -> DataFrame:
     return f.broadcast(frame) if rows * _ROW_BYTES <= _BROADCAST_BYTES else frame.hint("shuffle_hash")
 
 
-def together(run: Run, sketches: DataFrame, components: DataFrame | None) -> DataFrame:
-    """The sketches of all documents that are not alone, those of a component in one partition."""
-    twins = sketches.groupBy("node").count().where("count > 1").select("node")
-    if components is None:
-        members = twins.select("node", f.col("node").alias("component"))
-    else:
-        alone = twins.join(components, "node", "left_anti")
-        members = components.union(alone.select("node", f.col("node").alias("component")))
-    members, counts = run.stage("gather", members)
-    columns = [name for name in sketches.columns if name in ("id", "sketch", "known", "place")]
-    chosen = sketches.join(beside(members, counts["rows"]), "node").select("component", *columns).repartition(run.partitions, "component")
-    if "known" in columns:
-        chosen = chosen.sortWithinPartitions(f.desc("known"), "place", "id")
-    return chosen.select(*[name for name in columns if name != "place"])
+def together(run: Run, frame: DataFrame, found: Found, known: DataFrame | None) -> tuple[DataFrame, Observation, int]:
+    """The sketches of all documents that are not alone, those of a component in one partition; what counts those of them
+    that are read again, and how many they must be."""
+    links, link_count = make_links(run, found, known)
+    components, nodes = make_components(run, links, link_count)
+    linked = beside(components, nodes)
+    members, counts = run.stage("gather", found.documents.join(linked, "node").select("id", "component"))
+    id = run.settings.named["id"]
+    chosen = documents(frame, run.settings).join(beside(members, counts["rows"]).withColumnRenamed("id", id), id)
+    seen = Observation(f"doppel {run.label}read again")
+    sketches = run.mapped(chosen.observe(seen, f.count(f.lit(1)).alias("read")), "sketch", SKETCHES)
+    if known is None:
+        return sketches.repartition(run.partitions, "component"), seen, counts["rows"]
+    place = f.struct(f.lit(None).cast("bigint").alias("step"), f.lit(None).cast("double").alias("place"))
+    old = known.join(linked, "node").select("component", "id", "sketch", f.lit(True).alias("known"), "place")
+    both = old.union(sketches.select("component", "id", "sketch", f.lit(False).alias("known"), place.alias("place")))
+    ordered = both.repartition(run.partitions, "component").sortWithinPartitions(f.desc("known"), "place", "id")
+    return ordered.drop("place"), seen, counts["rows"]
 
 
-def find_components(run: Run, sketches: DataFrame, count: int) -> DataFrame | None:
-    if not (run.settings.has_keys or run.settings.by_url):
-        return None
-    links, link_count = make_links(run, sketches, count)
-    return make_components(run, links, link_count) if link_count else None
+def _decided(run: Run, name: str, task: str, schema: str, frame: DataFrame, found: Found, known: DataFrame | None,
+             **more: Any) -> tuple[DataFrame, int]:
+    sketches, seen, expected = together(run, frame, found, known)
+    made, counts = run.stage(name, run.mapped(sketches, task, schema, **more), given=seen)
+    if counts["read"] < expected:
+        raise ValueError(f"the DataFrame does not give the same rows each time it is read: of {expected} that are not alone "
+                         f"{counts['read']} came again; write it, or checkpoint() it, beforehand")
+    return made, counts["rows"]
 
 
-def make_decisions(run: Run, sketches: DataFrame, count: int) -> tuple[DataFrame, int]:
+def make_decisions(run: Run, frame: DataFrame, found: Found, known: DataFrame | None = None) -> tuple[DataFrame, int]:
     """The documents that are copies, and of what; and their number."""
-    components = find_components(run, sketches, count)
-    made = run.mapped(together(run, sketches, components), "decide", DECISIONS)
-    decisions, counts = run.stage("decide", made)
-    return decisions, counts["rows"]
+    return _decided(run, "decide", "decide", DECISIONS, frame, found, known)
 
 
-def make_pairs(run: Run, sketches: DataFrame, count: int) -> DataFrame:
-    components = find_components(run, sketches, count)
-    return run.stage("pairs", run.mapped(together(run, sketches, components), "pair", PAIRS, collapse=False))[0]
+def make_pairs(run: Run, frame: DataFrame, found: Found) -> DataFrame:
+    return _decided(run, "pairs", "pair", PAIRS, frame, found, None, collapse=False)[0]

@@ -24,7 +24,8 @@ _HEAD = numpy.dtype({
 class Entries:
     """Entries one after the other, and the heads of all of them."""
 
-    def __init__(self, data: Any, ends: Any) -> None:
+    def __init__(self, data: Any, ends: Any, keys_for_sets: bool = False) -> None:
+        self._keys_for_sets = keys_for_sets
         self.bytes = numpy.frombuffer(data, numpy.uint8)
         self.ends = ends.astype(numpy.int64)
         self.starts = numpy.concatenate(([0], self.ends[:-1])).astype(numpy.int64)
@@ -41,24 +42,18 @@ class Entries:
         digests = numpy.ascontiguousarray(self.head["digest"]).view(numpy.uint8).reshape(-1, 16)
         return numpy.ascontiguousarray(digests[:, :NODE])
 
-    def keys(self, which: Any) -> Any:
-        """The keys of the bands of some entries, a row each; all have the same number of them."""
-        head = self.head[which]
-        bands = int(head["keys"][0]) if len(head) else 0
-        names = head["id_length"].astype(numpy.int64) + head["title_length"] + head["original_length"]
-        return self._gather(self.starts[which] + _REST + names, 4 * bands)
-
     def wide_keys(self, which: Any, bands: int, rows: int) -> Any:
-        """48 bits of the keys of the bands of some entries, a row each, made again of their sets. They have the 32 bits of
-        keys() in them."""
-        from .. import _doppel
+        """48 bits of the keys of the bands of some entries, a row each: they stand where the sets do, or are made of these."""
+        if self._keys_for_sets:
+            made = self._gather(self.ends[which] - 8 * bands, 8 * bands)
+        else:
+            from .. import _doppel
 
-        counts = self.head["set_count"][which]
-        ends = self.ends[which]
-        sets = b"".join(self.bytes[end - 8 * count:end].tobytes() for end, count in zip(ends.tolist(), counts.tolist()))
-        made = _doppel.wide_keys(sets, numpy.ascontiguousarray(counts).tobytes(), bands, rows)
-        wide = numpy.frombuffer(made, numpy.uint8).reshape(len(counts), bands, 8)
-        return numpy.ascontiguousarray(wide[:, :, :6]).reshape(len(counts), 6 * bands)
+            counts = self.head["set_count"][which]
+            ends = self.ends[which]
+            sets = b"".join(self.bytes[end - 8 * count:end].tobytes() for end, count in zip(ends.tolist(), counts.tolist()))
+            made = numpy.frombuffer(_doppel.wide_keys(sets, numpy.ascontiguousarray(counts).tobytes(), bands, rows), numpy.uint8)
+        return numpy.ascontiguousarray(made.reshape(-1, bands, 8)[:, :, :6]).reshape(-1, 6 * bands)
 
     def fingerprints(self) -> Any:
         return numpy.ascontiguousarray(self.head["fingerprint"]).view(numpy.uint8).reshape(-1, 16)

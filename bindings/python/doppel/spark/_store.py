@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, functions as f
 
-from ._plan import Run
+from ._plan import STORED, Run, check_columns, documents
 from ._settings import ORDER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-VERSION = 1
+VERSION = 2
 _COLUMNS = ("version", "settings", "id", "place", "node", "url", "keys", "sketch")
 
 
@@ -29,24 +29,27 @@ def settings_text(run: Run) -> str:
 
 def _places(run: Run, df: DataFrame) -> DataFrame:
     """The place of each document in its run, by `order`; 0: by id alone."""
-    from ._plan import documents
-
     settings = run.settings
     if settings.order is None:
         return df.select(f.col(f"`{settings.named['id']}`").cast("string").alias("id"), f.lit(0.0).alias("place"))
     return documents(df, settings).select(f.col(f"`{settings.named['id']}`").alias("id"), f.col(ORDER).alias("place"))
 
 
-def append_sketches(run: Run, sketches: DataFrame, df: DataFrame, to: tuple[str, int] | None) -> DataFrame:
-    """The table of these sketches; written as a step of a folder, if one is given."""
+def sketches_of(run: Run, df: DataFrame, rows: DataFrame | None = None) -> DataFrame:
+    """The table of the sketches of these documents (`rows`, or all)."""
+    check_columns(df, run.settings)
+    sketches = run.mapped(documents(df if rows is None else rows, run.settings), "store", STORED, bands=run.settings.bands()[:2])
     placed = sketches.join(_places(run, df), "id")
-    table = placed.withColumn("version", f.lit(VERSION)).withColumn("settings", f.lit(settings_text(run))).select(*_COLUMNS)
-    if to is not None:
-        path, step = to
-        run.spark.sparkContext.setJobDescription(f"doppel: {run.label}append")
-        table.write.mode("overwrite").parquet(f"{path.rstrip('/')}/step={step}")
-        run.spark.sparkContext.setJobDescription(None)
-    return table
+    return placed.withColumn("version", f.lit(VERSION)).withColumn("settings", f.lit(settings_text(run))).select(*_COLUMNS)
+
+
+def append_sketches(run: Run, df: DataFrame, copies: DataFrame, path: str, step: int) -> None:
+    """Writes the sketches of the documents that are no copies as a step of a table."""
+    id = f.col(f"`{run.settings.named['id']}`").cast("string")
+    kept = df.withColumn("__doppel_id", id).join(copies.select(f.col("id").alias("__doppel_id")), "__doppel_id", "left_anti")
+    run.spark.sparkContext.setJobDescription(f"doppel: {run.label}append")
+    sketches_of(run, df, kept).write.mode("overwrite").parquet(f"{path.rstrip('/')}/step={step}")
+    run.spark.sparkContext.setJobDescription(None)
 
 
 def _steps(run: Run, path: str) -> list[int]:

@@ -1,18 +1,20 @@
 """What executors do, each a function of settings and an iterator of Arrow batches, called by the one remote() makes:
 
-    sketch           documents -> a sketch each, the text it stands for (node), and what finds candidates
-    pack             keys and fingerprints -> blocks, by the part of the key space they belong to
+    keys             documents -> the text each stands for (node), and blocks of what finds candidates
+    pack             rows of a table of sketches -> such blocks
     link             blocks -> links between the texts that share a key, or whose fingerprints are near
     connect          links -> the component of each linked text, in one task
+    sketch, store    documents -> a sketch each; with what a table of sketches has besides
     decide, pair     the sketches of whole components -> what the C library decides of them
 
 The C library reads documents and decides; in between there are only numbers, in numpy arrays. A block has many entries in
-one binary value, which costs Spark one row: 16 bytes for a key of a band and a node. All of it is a function of
-the rows of a partition, whatever their order, so that tasks can be repeated anywhere.
+one binary value, which costs Spark one row: 18 bytes for a key of a band and a node. All of it is a function of the rows
+of a partition, whatever their order, so that tasks can be repeated anywhere.
 """
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import numpy
@@ -29,9 +31,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_PACKED = 1 << 18  # documents whose keys are packed together
+KEY = 6  # bytes of a key of a band in an entry
+NARROW = slice(2, 6)  # those of them that the command goes by
+URLS, TEXTS, IDS = range(3)  # tables after those of content
+_PACKED = 1 << 17  # documents whose keys are packed together
+_SKETCHED = 1000  # documents that are sketched together
 _EXACT = 1 << 53  # whole numbers up to here are doubles
 _SHOWN = 5  # ids that a message names
+
+# Spark's worker collects garbage after each task; without what was imported, that takes no time.
+gc.collect()
+gc.freeze()
 
 
 def _batch(settings: dict[str, Any], **changes: Any) -> Any:
@@ -114,20 +124,75 @@ def _present(settings: dict[str, Any], table: Any) -> Any:
     return table if there.false_count == 0 else table.filter(there)
 
 
-def sketch(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives id, node, url (a hash), keys (of bands, or a fingerprint) and sketch. Twins within a batch have no keys, and
-    no set in their sketch: one of them is enough."""
+def _documents(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """The rows that are documents, a batch at a time, once they are found to be good."""
     for batch in batches:
         _check(settings, batch)
         batch = _present(settings, batch)
         if batch.num_rows:
-            yield _sketch_batch(settings, batch)
+            yield batch
 
 
-def _read(settings: dict[str, Any], table: Any) -> Entries:
+def keys(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """Gives id and node of each document, then part and block of what finds candidates. Twins within a batch have one
+    entry of keys."""
+    settings = _with_options(settings)
+    packer = _Packer(settings)
+    for batch in _documents(settings, batches):
+        entries = _read(settings, batch, keys_for_sets=True)
+        ids = batch.column(settings["named"]["id"])
+        nodes = _nodes(settings, entries, ids)
+        packer.add_ids(ids)
+        packer.add(nodes, *_found_by(settings, entries, nodes), entries.head["url"])
+        count = batch.num_rows
+        yield _row_batch([ids.cast(pyarrow.string()), _node_array(nodes), pyarrow.nulls(count, pyarrow.int32()),
+                          pyarrow.nulls(count, pyarrow.binary())])
+        if packer.count >= _PACKED:
+            yield packer.blocks()
+    yield packer.blocks()
+
+
+def _row_batch(columns: list[Any]) -> Any:
+    return pyarrow.RecordBatch.from_arrays(columns, ["id", "node", "part", "block"])
+
+
+def sketch(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """Gives component, which is passed on, id and sketch. Some rows at a time: what they need stays in the cache."""
+    settings = _with_options(settings)
+    for batch in _documents(settings, batches):
+        for at in range(0, batch.num_rows, _SKETCHED):
+            some = batch.slice(at, _SKETCHED)
+            entries = _read(settings, some)
+            yield pyarrow.RecordBatch.from_arrays(
+                [some.column("component"), some.column(settings["named"]["id"]).cast(pyarrow.string()),
+                 _sketch_column(entries)], ["component", "id", "sketch"])
+
+
+def store(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """Gives id, node, url (a hash), keys (wide ones of bands, or a fingerprint) and sketch."""
+    settings = _with_options(settings)
+    for batch in _documents(settings, batches):
+        entries = _read(settings, batch)
+        ids = batch.column(settings["named"]["id"])
+        nodes = _nodes(settings, entries, ids)
+        url = entries.head["url"].view(numpy.int64)
+        yield pyarrow.RecordBatch.from_arrays(
+            [ids.cast(pyarrow.string()), _node_array(nodes), pyarrow.array(url, mask=url == 0),
+             _key_column(*_found_by(settings, entries, nodes)), _sketch_column(entries)],
+            ["id", "node", "url", "keys", "sketch"])
+
+
+def _with_options(settings: dict[str, Any]) -> dict[str, Any]:
+    """With the options as a batch of the C library takes them."""
+    from .._batch import _options
+
+    return {**settings, "checked": _options(**settings["options"], threads=1)}
+
+
+def _read(settings: dict[str, Any], table: Any, keys_for_sets: bool = False) -> Entries:
     from .._options import needed_columns
 
-    documents = _batch(settings, keep_sketches=True)
+    documents = _batch(settings, keep_sketches=True, keys_for_sets=keys_for_sets)
     names = [name for name in table.schema.names]
     try:
         documents.read_data(pyarrow.Table.from_batches([table]), False, "data",
@@ -135,27 +200,18 @@ def _read(settings: dict[str, Any], table: Any) -> Entries:
     except ValueError as error:
         raise Refused(str(error)) from error
     data, ends = documents.sketches()
-    return Entries(data, numpy.array(pyarrow.array(ends)))
+    return Entries(data, numpy.array(pyarrow.array(ends)), keys_for_sets)
 
 
-def _sketch_batch(settings: dict[str, Any], table: Any) -> Any:
-    from .._batch import _options
-
-    settings = {**settings, "checked": _options(**settings["options"], threads=1)}
-    entries = _read(settings, table)
-    ids = table.column(settings["named"]["id"])
-    nodes = entries.nodes() if settings["content"] else _nodes_of_ids(ids)
-    url = entries.head["url"].view(numpy.int64)
-    columns = [ids.cast(pyarrow.string()), _node_array(nodes), pyarrow.array(url, mask=url == 0),
-               _key_column(settings, entries, nodes), _sketch_column(entries)]
-    return pyarrow.RecordBatch.from_arrays(columns, ["id", "node", "url", "keys", "sketch"])
+def _nodes(settings: dict[str, Any], entries: Entries, ids: Any) -> Any:
+    return entries.nodes() if settings["content"] else _nodes_of_ids(ids)
 
 
 def _nodes_of_ids(ids: Any) -> Any:
     """Where content does not count, each document is a text of its own."""
     from hashlib import blake2b
 
-    made = b"".join(blake2b(str(id).encode(), digest_size=NODE).digest() for id in ids.to_pylist())
+    made = b"".join(blake2b(id.as_buffer(), digest_size=NODE).digest() for id in ids.cast(pyarrow.binary()))
     return numpy.frombuffer(made, numpy.uint8).reshape(-1, NODE)
 
 
@@ -167,22 +223,24 @@ def _first_of_each(nodes: Any) -> Any:
     return first
 
 
-def _key_column(settings: dict[str, Any], entries: Entries, nodes: Any) -> Any:
-    """What finds candidates: keys of bands, or the fingerprint; null where there are none."""
+def _found_by(settings: dict[str, Any], entries: Entries, nodes: Any) -> tuple[Any, Any]:
+    """Which documents can be candidates, and by what: keys of bands, or the fingerprint, a row each."""
     if settings["method"] == "simhash":
-        least = settings["checked"]["min_words"]
-        has = (entries.head["words"] >= least) & _first_of_each(nodes)
-        rows = entries.fingerprints()[has]
-    else:
-        has = entries.head["keys"] > 0
-        rows = entries.keys(has)
-    values = numpy.zeros(len(nodes) + 1, numpy.int64)
+        has = (entries.head["words"] >= settings["checked"]["min_words"]) & _first_of_each(nodes)
+        return has, entries.fingerprints()[has]
+    has = entries.head["keys"] > 0
+    return has, entries.wide_keys(has, *settings["bands"]) if has.any() else numpy.zeros((0, 0), numpy.uint8)
+
+
+def _key_column(has: Any, rows: Any) -> Any:
+    """These rows, and null where there is none."""
+    values = numpy.zeros(len(has) + 1, numpy.int64)
     numpy.cumsum(has * rows.shape[1], out=values[1:])
     valid = numpy.packbits(has, bitorder="little").tobytes()
     return pyarrow.LargeBinaryArray.from_buffers(
-        pyarrow.large_binary(), len(nodes),
+        pyarrow.large_binary(), len(has),
         [pyarrow.py_buffer(valid), pyarrow.py_buffer(values.tobytes()), pyarrow.py_buffer(rows.tobytes())],
-        null_count=int(len(nodes) - has.sum())).cast(pyarrow.binary())
+        null_count=int(len(has) - has.sum())).cast(pyarrow.binary())
 
 
 def _sketch_column(entries: Entries) -> Any:
@@ -228,70 +286,111 @@ def _mix(keys: Any) -> Any:
     return mixed * numpy.uint64(0x9E3779B97F4A7C15)
 
 
-def _split(parts: int, table: int, keys: Any, nodes: Any, selected: Any = None) -> Iterator[tuple[int, bytes]]:
-    """The entries of one table (a band, or some bits of the fingerprint), by part; `selected` is what decides which, if
-    it is not the key."""
-    part = (_mix(keys if selected is None else selected) >> numpy.uint64(32)) * numpy.uint64(parts) >> numpy.uint64(32)
-    order = numpy.argsort(part, kind="stable")
-    bounds = numpy.searchsorted(part[order], numpy.arange(parts + 1))
-    for number in range(parts):
-        which = order[bounds[number]:bounds[number + 1]]
-        if len(which):
-            yield table * parts + number, _block(keys[which], nodes[which])
+class _Packer:
+    """Entries of tables, each by a part of its key space, in blocks. A table is a band, or some bits of the fingerprint;
+    then come URLS, TEXTS and IDS, which are told by their hashes."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._clear()
+
+    def _clear(self) -> None:
+        self.count = 0
+        self._found: list[tuple[Any, Any]] = []
+        self._urls: list[tuple[Any, Any]] = []
+        self._nodes: list[Any] = []
+        self._ids: list[Any] = []
+
+    def add(self, nodes: Any, has: Any, rows: Any, urls: Any) -> None:
+        """Documents: their texts; which of them have keys or a fingerprint, and these; the hashes of their URLs, or 0."""
+        self.count += len(nodes)
+        if has.any():
+            self._found.append((rows, nodes[has]))
+        if self._settings["urls"] and (urls != 0).any():
+            known = numpy.ascontiguousarray(urls[urls != 0]).view(numpy.uint8).reshape(-1, 8)
+            self._urls.append((known, nodes[urls != 0]))
+        if self._settings["content"]:
+            self._nodes.append(nodes)
+
+    def add_ids(self, ids: Any) -> None:
+        """Ids, to find those that come twice: by 64 bits, as each that is found is looked at."""
+        from pandas.util import hash_array
+
+        hashes = numpy.zeros((len(ids), NODE), numpy.uint8)
+        made = hash_array(ids.cast(pyarrow.string()).to_numpy(zero_copy_only=False), categorize=False)
+        hashes[:, :8] = made.astype("<u8").view(numpy.uint8).reshape(-1, 8)
+        self._ids.append(hashes)
+
+    def blocks(self) -> Any:
+        """The blocks of what was added since the last call."""
+        blocks = list(self._all_blocks())
+        self._clear()
+        count = len(blocks)
+        ends = numpy.cumsum([0] + [len(block) for _, block in blocks], dtype=numpy.int32)
+        values = [None, pyarrow.py_buffer(ends.tobytes()), pyarrow.py_buffer(b"".join(block for _, block in blocks))]
+        return _row_batch([pyarrow.nulls(count, pyarrow.string()), pyarrow.nulls(count, pyarrow.binary()),
+                           pyarrow.array([part for part, _ in blocks], pyarrow.int32()),
+                           pyarrow.BinaryArray.from_buffers(pyarrow.binary(), count, values)])
+
+    def _all_blocks(self) -> Iterator[tuple[int, bytes]]:
+        tables = self._settings["tables"]
+        if self._found:
+            rows, nodes = (numpy.concatenate(each) for each in zip(*self._found))
+            first = _first_of_each(nodes)
+            yield from self._of_content(rows[first], nodes[first])
+        if self._urls:
+            yield from self._split(tables + URLS, *(numpy.concatenate(each) for each in zip(*self._urls)))
+        for table, held in ((TEXTS, self._nodes), (IDS, self._ids)):
+            if held:
+                nodes = _once_or_twice(numpy.concatenate(held))
+                yield from self._split(tables + table, nodes[:, :KEY], nodes)
+
+    def _of_content(self, rows: Any, nodes: Any) -> Iterator[tuple[int, bytes]]:
+        if self._settings["method"] == "simhash":
+            for table, mask in enumerate(self._settings["masks"]):
+                yield from self._split(table, rows, nodes, rows & numpy.frombuffer(bytes(mask), numpy.uint8))
+            return
+        for band in range(rows.shape[1] // KEY):
+            keys = numpy.ascontiguousarray(rows[:, KEY * band:KEY * (band + 1)])
+            yield from self._split(band, keys, nodes, keys[:, NARROW])
+
+    def _split(self, table: int, keys: Any, nodes: Any, selected: Any = None) -> Iterator[tuple[int, bytes]]:
+        """The entries of one table, by part; `selected` is what decides which, if it is not the key."""
+        parts = self._settings["parts"]
+        if parts == 1:
+            yield table, _block(keys, nodes)
+            return
+        part = (_mix(keys if selected is None else selected) >> numpy.uint64(32)) * numpy.uint64(parts) >> numpy.uint64(32)
+        ordered = numpy.sort(part << numpy.uint64(32) | numpy.arange(len(part), dtype=numpy.uint64))
+        order = (ordered & numpy.uint64(0xFFFFFFFF)).astype(numpy.int64)
+        bounds = numpy.searchsorted(ordered, numpy.arange(parts + 1, dtype=numpy.uint64) << numpy.uint64(32)) * (NODE + keys.shape[1])
+        block = _block(keys[order], nodes[order])
+        for number in range(parts):
+            if bounds[number] < bounds[number + 1]:
+                yield table * parts + number, block[bounds[number]:bounds[number + 1]]
 
 
-def _tables(settings: dict[str, Any], keys: Any, nodes: Any) -> Iterator[tuple[int, bytes]]:
-    parts = settings["parts"]
-    if settings["method"] == "simhash":
-        for table, mask in enumerate(settings["masks"]):
-            bits = numpy.frombuffer(bytes(mask), numpy.uint8)
-            yield from _split(parts, table, keys, nodes, keys & bits)
-        return
-    width = settings["key_bytes"]
-    for band in range(keys.shape[1] // width):
-        yield from _split(parts, band, numpy.ascontiguousarray(keys[:, width * band:width * (band + 1)]), nodes)
+def _once_or_twice(nodes: Any) -> Any:
+    """Each distinct node, and once more if it came more than once."""
+    order, starts = _order_nodes(nodes)
+    counts = numpy.diff(numpy.append(starts, len(nodes)))
+    first = order[starts]
+    return nodes[numpy.concatenate([first, first[counts > 1]])]
 
 
 def pack(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives part and block, of `keys` and of `url`, which is a table of its own, -1."""
-    for held in _gathered(batches, _PACKED >> 4 if settings.get("wide") else _PACKED):
-        blocks = []
-        keyed = held.filter(held.column("keys").is_valid())
-        if keyed.num_rows:
-            nodes = _rows_of(keyed.column("node").combine_chunks(), NODE)
-            order, starts = _order_nodes(nodes)
-            first = order[starts]
-            blocks += _tables(settings, _keys_of(settings, keyed, first), nodes[first])
-        addressed = held.filter(held.column("url").is_valid())
-        if settings["urls"] and addressed.num_rows:
-            nodes = _rows_of(addressed.column("node").combine_chunks(), NODE)
-            urls = addressed.column("url").combine_chunks().to_numpy(zero_copy_only=False).astype("<i8")
-            keys = numpy.ascontiguousarray(urls).view(numpy.uint8).reshape(-1, 8)
-            blocks += ((-1 - part, block) for part, block in _split(settings["parts"], 0, keys, nodes))
-        if blocks:
-            yield pyarrow.RecordBatch.from_arrays(
-                [pyarrow.array([part for part, _ in blocks], pyarrow.int32()),
-                 pyarrow.array([block for _, block in blocks], pyarrow.binary())], ["part", "block"])
-
-
-def _keys_of(settings: dict[str, Any], keyed: Any, first: Any) -> Any:
-    """The keys of some rows; wide ones are made of the sets in the sketches."""
-    if settings.get("wide"):
-        return of_column(keyed.column("sketch").combine_chunks()).wide_keys(first, *settings["wide"])
-    width = len(keyed.column("keys")[0].as_py())
-    return _rows_of(keyed.column("keys").combine_chunks(), width)[first]
-
-
-def _gathered(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Tables of about this many rows."""
-    held: list[Any] = []
+    """Gives part and block, of node, url and keys of a table of sketches."""
+    packer = _Packer(settings)
     for batch in batches:
-        held.append(batch)
-        if sum(each.num_rows for each in held) >= rows:
-            yield pyarrow.Table.from_batches(held)
-            held = []
-    if held:
-        yield pyarrow.Table.from_batches(held)
+        nodes = _rows_of(batch.column("node"), NODE)
+        has = batch.column("keys").is_valid()
+        rows = batch.column("keys").filter(has)
+        width = len(rows[0].as_py()) if len(rows) else 0
+        urls = batch.column("url").fill_null(0).to_numpy(zero_copy_only=False)
+        packer.add(nodes, has.to_numpy(zero_copy_only=False), _rows_of(rows, width), urls)
+        if packer.count >= _PACKED:
+            yield packer.blocks().select(["part", "block"])
+    yield packer.blocks().select(["part", "block"])
 
 
 # ---- links ----
@@ -332,32 +431,43 @@ class _Links:
 
 def link(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
     """Gives links a, b: each text with the first (by its bytes) of those that have the same key; of fingerprints, with
-    one that is near."""
+    one that is near; with itself, if documents have it that are nothing else's candidates. An id that comes twice is
+    linked with nothing."""
     blocks: dict[int, list[Any]] = {}
     links = _Links()
     for batch in batches:
         for part, block in zip(batch.column("part").to_pylist(), batch.column("block")):
             blocks.setdefault(part, []).append(numpy.frombuffer(block.as_buffer(), numpy.uint8))
+    twice = 0
     for part in sorted(blocks):
-        width = 8 if part < 0 else settings["key_bytes"]
+        kind = part // settings["parts"] - settings["tables"]
+        width = 8 if kind == URLS else KEY if kind >= 0 else settings["key_bytes"]
         entries = numpy.concatenate(blocks.pop(part)).reshape(-1, width + NODE)
-        if part >= 0 and settings["method"] == "simhash":
-            _link_near(settings, entries[:, :width], entries[:, width:], links)
+        keys, nodes = entries[:, :width], entries[:, width:]
+        if kind == TEXTS:
+            shared = _come_twice(nodes)
+            links.add(shared, shared)
+        elif kind == IDS:
+            twice += len(_come_twice(nodes))
+        elif kind < 0 and settings["method"] == "simhash":
+            _link_near(settings, keys, nodes, links)
         else:
-            _link_equal(entries[:, :width], entries[:, width:], links)
+            _link_equal(keys[:, NARROW] if kind < 0 and not settings["wide"] else keys, nodes, links)
     yield from links.batches()
+    if twice:
+        none = pyarrow.nulls(twice, pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([none, none], ["a", "b"])
+
+
+def _come_twice(nodes: Any) -> Any:
+    """The nodes that come more than once, each once."""
+    order, starts = _order_nodes(nodes)
+    return nodes[order[starts[numpy.diff(numpy.append(starts, len(nodes))) > 1]]]
 
 
 def _link_equal(keys: Any, nodes: Any, links: _Links) -> None:
-    if keys.shape[1] == 4:
-        numbers = numpy.ascontiguousarray(keys).view("<u4").reshape(-1)
-    else:
-        numbers = _mix(keys)  # what falls together by chance is linked for nothing
-    order = numpy.argsort(numbers, kind="stable")
-    ordered = numbers[order]
-    equal = ordered[1:] == ordered[:-1]
-    shared = numpy.concatenate((equal, [False])) | numpy.concatenate(([False], equal))
-    which = order[shared]  # only keys that came more than once
+    numbers = _mix(keys)  # what falls together by chance is linked for nothing
+    which = _shared(numbers)
     high, low = _numbers(nodes[which])
     order = which[numpy.lexsort((low, high, numbers[which]))]
     ordered = numbers[order]
@@ -365,6 +475,15 @@ def _link_equal(keys: Any, nodes: Any, links: _Links) -> None:
     leader = order[numpy.flatnonzero(new)[numpy.cumsum(new) - 1]] if len(order) else order
     others = (nodes[order] != nodes[leader]).any(axis=1)
     links.add(nodes[leader[others]], nodes[order[others]])
+
+
+def _shared(numbers: Any) -> Any:
+    """The rows whose number (or its upper half) another row has: the halves are sorted together with their rows."""
+    rows = numpy.arange(len(numbers), dtype=numpy.uint64)
+    ordered = numpy.sort((numbers & numpy.uint64(0xFFFFFFFF00000000)) | rows)
+    equal = ordered[1:] >> numpy.uint64(32) == ordered[:-1] >> numpy.uint64(32)
+    shared = numpy.concatenate((equal, [False])) | numpy.concatenate(([False], equal))
+    return (ordered[shared] & numpy.uint64(0xFFFFFFFF)).astype(numpy.int64)
 
 
 def _link_near(settings: dict[str, Any], keys: Any, nodes: Any, links: _Links) -> None:
