@@ -454,6 +454,9 @@ typedef struct doppel_input_options {
     /* The format of all files, whatever their names and contents: jsonl, json, csv, tsv, warc, mbox, html, text or
      * lines. Then no path is a table. NULL: each has its own. */
     const char *format;
+    /* Programs are run to read what the library cannot: pdftotext for PDF, without a shell, a minute for each file at
+     * most. false: such files are left out, and reported. */
+    bool run_programs;
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -491,14 +494,15 @@ typedef struct doppel_work {
  * "-" for stdin. Formats are told by the name, else by how the file begins: JSONL (.jsonl, .ndjson, .json, or a first
  * byte `{`), JSON, one array of objects (.json, or no name of a format, and a first byte `[`; messages and made ids
  * have the element's number, from 1, as the line), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc, .wet), ARC
- * (.arc), mail (.mbox, .mbx), HTML (.html, .htm, .xhtml), and plain text, which is everything else; .gz, .zst, .bz2 and
- * .xz by content. Only options.format makes a file one of lines: each line that is not blank is a document. A path that
- * options.tables claims is read as a table, each row a document: messages and made ids have the row's number, from 1,
- * as the line, and a row without text and page (both null) is bad. In a folder that has tables, files whose names begin
- * with "_" or "." are left out. In web archives, pages and texts that were answered with 200 are documents, and
- * redirects and revisits are aliases; everything else is left out. The emitted bytes do not depend on the number of
- * threads. A bad record or file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first
- * one ends the run with DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
+ * (.arc), mail (.mbox, .mbx), HTML (.html, .htm, .xhtml), Word documents (.docx), PDF (.pdf, or a first `%PDF-`; with
+ * options.run_programs), and plain text, which is everything else; .gz, .zst, .bz2 and .xz by content. Only
+ * options.format makes a file one of lines: each line that is not blank is a document. A path that options.tables
+ * claims is read as a table, each row a document: messages and made ids have the row's number, from 1, as the line, and
+ * a row without text and page (both null) is bad. In a folder that has tables, files whose names begin with "_" or "."
+ * are left out. In web archives, pages and texts that were answered with 200 are documents, and redirects and revisits
+ * are aliases; everything else is left out. The emitted bytes do not depend on the number of threads. A bad record or
+ * file is reported and left out, and DOPPEL_OK is given (see counts); with `strict` the first one ends the run with
+ * DOPPEL_ERROR_INPUT. `counts` and `error` may be NULL. */
 DOPPEL_API doppel_status doppel_input_run(const char *const *paths, size_t path_count,
                                           const doppel_input_options *options, const doppel_work *work,
                                           doppel_input_counts *counts, doppel_error *error);
@@ -1033,6 +1037,17 @@ enum {
                            ("Page not found") */
 };
 
+/* How a published pipeline looks for near documents: its shingles as a recipe, its bands, and what it calls near. For
+ * doppel_batch_options: method DOPPEL_METHOD_MINHASH, the recipe, similarity, bands and rows. */
+typedef struct doppel_pipeline {
+    const char *name, *recipe;
+    double similarity;
+    int bands, rows;
+} doppel_pipeline;
+
+/* All of them; *count is how many. */
+DOPPEL_API const doppel_pipeline *doppel_pipelines(size_t *count);
+
 typedef struct doppel_batch_options {
     size_t size;                 /* sizeof(doppel_batch_options) */
     const doppel_recipe *recipe; /* NULL: page; it must outlive the batch */
@@ -1483,13 +1498,14 @@ typedef struct doppel_overlap {
     const doppel_passage *passages;        /* in the order of A */
     const doppel_slice *begins;            /* how each begins in A: its first words, at most 80 bytes */
     size_t passage_count;
+    void *search; /* for doppel_overlap_get_texts */
 } doppel_overlap;
 
 typedef struct doppel_overlap_options {
     size_t size;                 /* sizeof(doppel_overlap_options) */
     const doppel_recipe *recipe; /* NULL: page */
     /* A pair is given when either containment is at least `containment`, or when it shares a run of at least `words`
-     * words. 0: not by it; both 0: by containment 0.5. */
+     * words. 0: not by it; both 0: containment 0.2 or, where the recipe allows it, 30 words. */
     double containment;
     uint64_t words; /* at least the recipe's; not with chars= */
     /* Containment is looked for by the features that are 0 mod `sample`: a pair that shares s features is missed with
@@ -1531,6 +1547,11 @@ typedef struct doppel_overlap_counts {
 DOPPEL_API doppel_status doppel_overlap_find(const char *const *paths, size_t path_count,
                                              const doppel_overlap_options *options, doppel_overlap_counts *counts,
                                              doppel_error *error);
+
+/* The texts of a pair, which its passages are places of. Only while `pair` is being called, which borrows them until it
+ * returns or calls this again. Errors: DOPPEL_ERROR_IO, DOPPEL_ERROR_MEMORY; `error` may be NULL. */
+DOPPEL_API doppel_status doppel_overlap_get_texts(const doppel_overlap *pair, doppel_slice *a, doppel_slice *b,
+                                                  doppel_error *error);
 
 /* Two hosts, or prefixes of hosts, whose pages at equal paths are near-identical. */
 typedef struct doppel_mirror {

@@ -69,7 +69,8 @@ static const dp_format plain = {.name = "text", .read = plain_read};
 
 /* In the order in which they are asked. Plain files are what no other format claims. */
 static const dp_format *const formats[] = {&dp_format_jsonl, &dp_format_json, &dp_format_warc, &dp_format_arc,
-                                           &dp_format_csv,   &dp_format_tsv,  &dp_format_mbox, &html};
+                                           &dp_format_csv,   &dp_format_tsv,  &dp_format_mbox, &html,
+                                           &dp_format_docx,  &dp_format_pdf};
 
 /* As options name them. */
 static const struct {

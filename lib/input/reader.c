@@ -361,3 +361,15 @@ bool dp_reader_text(const dp_reader *reader, dp_unit *unit, const dp_raw_record 
     set_plain_text(unit, at, document);
     return true;
 }
+
+void dp_reader_give_made(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_buffer *text) {
+    doppel_document document = dp_reader_document(reader, at);
+    if (text->size > reader->options->max_record) {
+        dp_reader_too_long(reader, unit, at);
+        return;
+    }
+    document.text = (doppel_slice){text->data ? text->data : "", text->size};
+    if (!dp_json_is_utf8(document.text.data, document.text.length))
+        dp_reader_repaired(unit, at, "invalid UTF-8 separates words");
+    dp_reader_give(reader, unit, &document);
+}

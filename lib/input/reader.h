@@ -81,7 +81,7 @@ typedef struct dp_format {
 } dp_format;
 
 extern const dp_format dp_format_jsonl, dp_format_json, dp_format_lines, dp_format_warc, dp_format_arc, dp_format_csv,
-    dp_format_tsv, dp_format_mbox;
+    dp_format_tsv, dp_format_mbox, dp_format_docx, dp_format_pdf;
 
 /* The format that options->format names; NULL: none is named. Errors: DOPPEL_ERROR_USAGE for another name. */
 doppel_status dp_format_find(const doppel_input_options *options, const dp_format **format, doppel_error *error);
@@ -324,6 +324,9 @@ bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
 
 /* Gives a document to the work; its file_number is set here. */
 void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document);
+
+/* Gives the document of a file whose text was made of its bytes; one that has become too long is left out. */
+void dp_reader_give_made(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_buffer *text);
 
 /* Leaves a record out. Both give false, so that one line does it. */
 bool dp_reader_bad_record(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const char *format, ...)

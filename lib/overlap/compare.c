@@ -229,7 +229,8 @@ static doppel_status compare_pair(comparer *c, overlap_pair *pair) {
     return fail(c, status);
 }
 
-static doppel_status give_pair(overlap_pair *pair, const doppel_overlap_options *options) {
+static doppel_status give_pair(overlap_pair *pair, comparer *c) {
+    const doppel_overlap_options *options = &c->work->options;
     const char *at = pair->bytes.data;
     doppel_overlap given = {.a = pair->a,
                             .b = pair->b,
@@ -239,13 +240,26 @@ static doppel_status give_pair(overlap_pair *pair, const doppel_overlap_options 
                             .containment_ba = pair->containment_ba,
                             .passages = pair->passages.passage,
                             .begins = pair->begins,
-                            .passage_count = pair->passages.count};
+                            .passage_count = pair->passages.count,
+                            .search = c};
     at += pair->a_id_length + pair->b_id_length;
     for (size_t i = 0; i < pair->passages.count; i++) {
         pair->begins[i].data = at;
         at += pair->begins[i].length;
     }
     return options->pair ? options->pair(&given, options->user) : DOPPEL_OK;
+}
+
+doppel_status doppel_overlap_get_texts(const doppel_overlap *pair, doppel_slice *a, doppel_slice *b,
+                                       doppel_error *error) {
+    comparer *c = pair->search;
+    doppel_status status = read_a(c, (size_t)pair->a);
+    DP_THEN(status, read_text(c, (size_t)pair->b, &c->b));
+    *a = text_of(&c->a);
+    *b = text_of(&c->b);
+    if (status != DOPPEL_OK && error)
+        *error = c->error;
+    return status;
 }
 
 /* ---- batches of candidates ---- */
@@ -295,7 +309,7 @@ static doppel_status give_pairs(comparison *v, doppel_error *error) {
         if (!v->pairs[i].found)
             continue;
         v->work->counts.pairs++;
-        doppel_status status = give_pair(&v->pairs[i], &v->work->options);
+        doppel_status status = give_pair(&v->pairs[i], &v->comparers[0]);
         if (status != DOPPEL_OK)
             return dp_fail(error, status, "%s", doppel_status_name(status));
     }

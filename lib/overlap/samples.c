@@ -12,7 +12,9 @@
 
 #include <math.h>
 
-#define USUAL_CONTAINMENT 0.5
+/* Where nothing is asked for: a borrowed paragraph, which is little of a long essay, or a fifth of a text in pieces. */
+#define USUAL_CONTAINMENT 0.2
+#define USUAL_WORDS 30
 #define USUAL_SAMPLE 4
 #define USUAL_PASSAGE 5
 
@@ -43,18 +45,21 @@ static doppel_status plan_words(dp_overlap_plan *plan, uint64_t words, const dop
 
 doppel_status dp_overlap_plan_make(const doppel_overlap_options *options, const doppel_recipe *recipe,
                                    dp_overlap_plan *plan, doppel_error *error) {
+    uint64_t words = options->words;
     *plan = (dp_overlap_plan){.containment = options->containment};
     if (!(options->containment >= 0 && options->containment <= 1))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "containment is above 0 and at most 1, not %g", options->containment);
-    if (!options->words && plan->containment <= 0)
+    if (!words && plan->containment <= 0) {
         plan->containment = USUAL_CONTAINMENT;
+        words = !recipe->text.chars && recipe->n <= USUAL_WORDS ? USUAL_WORDS : 0;
+    }
     if (plan->containment > 0) {
         plan->sample = options->sample ? options->sample : USUAL_SAMPLE;
         double keys = ceil(KEYS_SHARED / plan->containment);
         plan->keys = keys < LEAST_KEYS ? LEAST_KEYS : keys > UINT32_MAX ? UINT32_MAX : (size_t)keys;
     }
     plan->passage = recipe->text.chars ? USUAL_PASSAGE : recipe->n;
-    return options->words ? plan_words(plan, options->words, recipe, error) : DOPPEL_OK;
+    return words ? plan_words(plan, words, recipe, error) : DOPPEL_OK;
 }
 
 static void add_sampled(const dp_overlap_plan *plan, const uint64_t *features, size_t count,

@@ -186,14 +186,95 @@ static size_t find_option(const cli_args *args, const char *name, size_t length,
     return SIZE_MAX;
 }
 
-static void complain_unknown(const cli_args *args, const char *given) {
-    const char *names[64];
-    char word[64];
+/* What other tools call an option; of several lines for a name, the first whose option the command has counts. */
+static const struct {
+    const char *name, *ours;
+} other_names[] = {{"threshold", "similarity"},
+                   {"threshold", "containment"},
+                   {"jaccard", "similarity"},
+                   {"jaccard-threshold", "similarity"},
+                   {"similarity-threshold", "similarity"},
+                   {"bit-diff", "distance"},
+                   {"hamming", "distance"},
+                   {"hamming-distance", "distance"},
+                   {"max-distance", "distance"},
+                   {"num-bands", "bands"},
+                   {"num-buckets", "bands"},
+                   {"num-perm", "bands"},
+                   {"num-hashes", "bands"},
+                   {"num-rows", "rows"},
+                   {"hashes-per-bucket", "rows"},
+                   {"ngram", "recipe"},
+                   {"ngrams", "recipe"},
+                   {"ngram-size", "recipe"},
+                   {"n-grams", "recipe"},
+                   {"shingle-size", "recipe"},
+                   {"char-ngrams", "recipe"},
+                   {"min-length", "min-words"},
+                   {"min-tokens", "min-words"},
+                   {"algorithm", "method"},
+                   {"text-field", "text-key"},
+                   {"text-column", "text-key"},
+                   {"text", "text-key"},
+                   {"column", "text-key"},
+                   {"field", "text-key"},
+                   {"key", "text-key"},
+                   {"content-key", "text-key"},
+                   {"id-field", "id-key"},
+                   {"id-column", "id-key"},
+                   {"url-field", "url-key"},
+                   {"url-column", "url-key"},
+                   {"title-field", "title-key"},
+                   {"title-column", "title-key"},
+                   {"out", "output"},
+                   {"outfile", "output"},
+                   {"output-file", "output"},
+                   {"output-path", "output"},
+                   {"output-folder", "output-dir"},
+                   {"out-dir", "output-dir"},
+                   {"duplicates", "removed"},
+                   {"reference", "against"},
+                   {"exclude", "against"},
+                   {"jobs", "threads"},
+                   {"workers", "threads"},
+                   {"num-workers", "threads"},
+                   {"num-proc", "threads"},
+                   {"cores", "threads"},
+                   {"ram", "memory"},
+                   {"mem", "memory"},
+                   {"cache-dir", "tmp"},
+                   {"tmp-dir", "tmp"},
+                   {"temp-dir", "tmp"},
+                   {"top-k", "limit"},
+                   {"max-results", "limit"},
+                   {"db", "index"},
+                   {"database", "index"},
+                   {"port", "listen"},
+                   {"host", "listen"},
+                   {"bind", "listen"},
+                   {"debug", "verbose"},
+                   {"silent", "quiet"}};
+
+/* The option of the command that was probably meant by a name; NULL: none is near. */
+static const char *option_meant(const cli_args *args, const char *word) {
+    const char *names[128];
     size_t count = 0, total = option_total(args);
-    for (; count < total && count < 64; count++)
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (!strcmp(other_names[i].name, word) &&
+            find_option(args, other_names[i].ours, strlen(other_names[i].ours), 0) != SIZE_MAX)
+            return other_names[i].ours;
+    for (; count < total && count < sizeof names / sizeof *names; count++)
         names[count] = option_at(args, count)->name;
+    return nearest_name(word, names, count);
+}
+
+static void complain_unknown(const cli_args *args, const char *given) {
+    char word[64];
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + strspn(given, "-"), "="), given + strspn(given, "-"));
-    const char *meant = given[1] == '-' ? nearest_name(word, names, count) : NULL;
+    for (char *p = word; *p; p++)
+        if (*p == '_')
+            *p = '-';
+    const char *meant = given[1] == '-' ? option_meant(args, word) : NULL;
     if (meant)
         message("unknown option %s; did you mean --%s?", given, meant);
     else

@@ -26,6 +26,12 @@ typedef enum cli_kind {
     OPTION_NAMES  /* names separated by commas: what is given later is added, with a comma (args_text) */
 } cli_kind;
 
+/* A word that an option takes, and what it stands for. */
+typedef struct cli_choice {
+    const char *name; /* NULL ends a list */
+    unsigned value;
+} cli_choice;
+
 typedef struct cli_option {
     const char *name; /* without its dashes; NULL ends a list */
     char letter;      /* the short form, or 0 */
@@ -59,6 +65,7 @@ typedef struct cli_command {
     const cli_topic *topic; /* may be NULL */
     int (*run)(const struct cli_args *args); /* returns the exit code */
     size_t common_from; /* its help leaves out the common options before this one, which do not apply to it */
+    const char *usual;  /* names of options, separated by spaces, that help shows apart from the many others; or NULL */
 } cli_command;
 
 /* What was given: the values of options in the order of the table, and the rest. */

@@ -52,20 +52,50 @@ static void print_paragraphs(FILE *file, const char *text) {
     }
 }
 
+/* Whether a list of names, separated by spaces, has this one. */
+static bool is_among(const char *names, const char *name) {
+    size_t length = strlen(name);
+    for (; *names; names += strcspn(names, " "), names += *names == ' ')
+        if (strcspn(names, " ") == length && !memcmp(names, name, length))
+            return true;
+    return false;
+}
+
+static void print_option(FILE *file, const cli_option *option) {
+    char left[64], letter[8] = "    ";
+    if (option->letter)
+        snprintf(letter, sizeof letter, "-%c, ", option->letter);
+    int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, option->name, option->value ? " " : "",
+                          option->value ? option->value : "");
+    fputs(left, file);
+    if (length < INDENT)
+        fprintf(file, "%*s", INDENT - length, "");
+    else
+        fprintf(file, "\n%*s", INDENT, "");
+    print_wrapped(file, option->help, INDENT, INDENT);
+}
+
 static void print_options(FILE *file, const cli_option *options) {
-    for (; options->name; options++) {
-        char left[64], letter[8] = "    ";
-        if (options->letter)
-            snprintf(letter, sizeof letter, "-%c, ", options->letter);
-        int length = snprintf(left, sizeof left, "  %s--%s%s%s", letter, options->name, options->value ? " " : "",
-                              options->value ? options->value : "");
-        fputs(left, file);
-        if (length < INDENT)
-            fprintf(file, "%*s", INDENT - length, "");
-        else
-            fprintf(file, "\n%*s", INDENT, "");
-        print_wrapped(file, options->help, INDENT, INDENT);
+    for (; options->name; options++)
+        print_option(file, options);
+}
+
+/* The usual options of a command with many, in the order in which it names them; then the others. */
+static void print_own_options(FILE *file, const cli_command *command) {
+    if (!command->usual) {
+        fputs("\nOptions:\n", file);
+        print_options(file, command->options);
+        return;
     }
+    fputs("\nUsual options:\n", file);
+    for (const char *name = command->usual; *name; name += strcspn(name, " "), name += *name == ' ')
+        for (const cli_option *option = command->options; option->name; option++)
+            if (strlen(option->name) == strcspn(name, " ") && !strncmp(option->name, name, strcspn(name, " ")))
+                print_option(file, option);
+    fputs("\nMore options:\n", file);
+    for (const cli_option *option = command->options; option->name; option++)
+        if (!is_among(command->usual, option->name))
+            print_option(file, option);
 }
 
 static void print_topic(FILE *file, const cli_topic *topic) {
@@ -92,8 +122,7 @@ void help_command(FILE *file, const cli_manual *manual, const cli_command *comma
     if (command->description)
         fputc('\n', file);
     print_paragraphs(file, command->description);
-    fputs("\nOptions:\n", file);
-    print_options(file, command->options);
+    print_own_options(file, command);
     fputs("\nCommon options:\n", file);
     print_options(file, manual->common + command->common_from);
     if (command->topic)
@@ -220,9 +249,33 @@ static void bash_no_file(FILE *file, const cli_option *options) {
             fprintf(file, "--%s|", options->name);
 }
 
+/* Prints the words of an option, those that mean something to the shell escaped. */
+static void print_choices(FILE *file, const cli_choice *choices, const char *escaped) {
+    for (const cli_choice *c = choices; c->name; c++) {
+        fputs(c == choices ? "" : " ", file);
+        for (const char *p = c->name; *p; p++)
+            fprintf(file, strchr(escaped, *p) ? "\\%c" : "%c", *p);
+    }
+}
+
+/* A line for each of these options of a command that takes words. */
+static void bash_choices(FILE *file, const cli_manual *manual, const cli_command *command, const cli_option *option) {
+    for (; option->name; option++) {
+        const cli_choice *choices = manual->choices(command->name, option->name);
+        if (!choices)
+            continue;
+        fprintf(file, "    %s:--%s", command->name, option->name);
+        if (option->letter)
+            fprintf(file, "|%s:-%c", command->name, option->letter);
+        fputs(") values=\"", file);
+        print_choices(file, choices, "");
+        fputs("\" ;;\n", file);
+    }
+}
+
 static void generate_bash(FILE *file, const cli_manual *manual) {
     fputs("# bash completion for doppel; made by `doppel --generate bash`\n_doppel() {\n", file);
-    fputs("    local word=${COMP_WORDS[COMP_CWORD]} options\n    case ${COMP_WORDS[1]} in\n", file);
+    fputs("    local word=${COMP_WORDS[COMP_CWORD]} options values before\n    case ${COMP_WORDS[1]} in\n", file);
     for (const cli_command *command = manual->commands; command->name; command++) {
         fprintf(file, "    %s) options=\"", command->name);
         bash_options(file, command->options);
@@ -233,6 +286,18 @@ static void generate_bash(FILE *file, const cli_manual *manual) {
     for (const cli_command *command = manual->commands; command->name; command++)
         fprintf(file, "%s ", command->name);
     fputs("--help --version\" -- \"$word\"))\n        return\n    fi\n", file);
+    fputs("    case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in\n", file);
+    for (const cli_command *command = manual->commands; command->name; command++) {
+        bash_choices(file, manual, command, command->options);
+        bash_choices(file, manual, command, manual->common + command->common_from);
+    }
+    /* The words of a list follow commas; one that ends in a colon wants a field after it. */
+    fputs("    esac\n    if [ -n \"$values\" ]; then\n"
+          "        case $word in *,*) before=${word%,*}, ;; esac\n"
+          "        COMPREPLY=($(compgen -P \"$before\" -W \"$values\" -- \"${word##*,}\"))\n"
+          "        case ${COMPREPLY[0]} in *:) compopt -o nospace 2>/dev/null ;; esac\n"
+          "        return\n    fi\n",
+          file);
     fputs("    case ${COMP_WORDS[COMP_CWORD - 1]} in\n    ", file);
     for (const cli_command *command = manual->commands; command->name; command++)
         bash_no_file(file, command->options);
@@ -254,13 +319,28 @@ static void zsh_text(FILE *file, const char *text) {
     }
 }
 
-static void zsh_options(FILE *file, const cli_option *options) {
+/* What completes the value of an option. */
+static void zsh_value(FILE *file, const cli_option *option, const cli_choice *choices) {
+    if (!choices) {
+        fputs(takes_file(option) ? "_files" : "", file);
+        return;
+    }
+    fputs(option->kind == OPTION_NAMES ? "_sequence compadd - " : "(", file);
+    print_choices(file, choices, ":");
+    fputs(option->kind == OPTION_NAMES ? "" : ")", file);
+}
+
+static void zsh_options(FILE *file, const cli_manual *manual, const char *command, const cli_option *options) {
     for (; options->name; options++) {
         fprintf(file, " \\\n            '--%s[", options->name);
         zsh_text(file, options->help);
         fputc(']', file);
-        if (options->kind != OPTION_FLAG)
-            fprintf(file, ":%s:%s", options->value, takes_file(options) ? "_files" : "");
+        if (options->kind != OPTION_FLAG) {
+            fputc(':', file);
+            zsh_text(file, options->value);
+            fputc(':', file);
+            zsh_value(file, options, manual->choices(command, options->name));
+        }
         fputc('\'', file);
     }
 }
@@ -276,8 +356,8 @@ static void generate_zsh(FILE *file, const cli_manual *manual) {
     fputs("        )\n        _describe command commands\n        return\n    fi\n    case $words[2] in\n", file);
     for (const cli_command *command = manual->commands; command->name; command++) {
         fprintf(file, "    %s)\n        _arguments", command->name);
-        zsh_options(file, command->options);
-        zsh_options(file, manual->common + command->common_from);
+        zsh_options(file, manual, command->name, command->options);
+        zsh_options(file, manual, command->name, manual->common + command->common_from);
         fputs(" \\\n            '*:input:_files' ;;\n", file);
     }
     fputs("    esac\n}\n_doppel \"$@\"\n", file);

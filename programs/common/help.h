@@ -12,6 +12,7 @@ typedef struct cli_manual {
     const cli_command *commands;
     const cli_option *common;
     const char *notes; /* paragraphs, each a line: what holds for every command */
+    const cli_choice *(*choices)(const char *command, const char *option); /* the words it takes; NULL: anything */
 } cli_manual;
 
 /* doppel --help */

@@ -1,6 +1,8 @@
 /* text.c - a text that grows, and JSON written to it. */
 #include "common/text.h"
 
+#include "common/message.h"
+
 #include "common/clock.h"
 
 #include <locale.h>
@@ -61,6 +63,27 @@ void text_format(text_buffer *t, const char *format, ...) {
 }
 
 /* ---- JSON ---- */
+
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+void text_safe(text_buffer *t, const char *p, size_t length) {
+    for (size_t taken; length; p += taken, length -= taken) {
+        safe_escape escape;
+        size_t safe = is_space(*p) ? 0 : safe_run(p, length, false, &escape);
+        for (taken = 0; taken < (is_space(*p) ? length : safe) && is_space(p[taken]) == is_space(*p);)
+            taken++;
+        if (is_space(*p)) {
+            text_put(t, " ");
+        } else if (taken) {
+            text_add(t, p, taken);
+        } else {
+            text_put(t, escape.text);
+            taken = escape.taken;
+        }
+    }
+}
 
 void text_string(text_buffer *t, doppel_slice value) {
     size_t guess = value.length + value.length / 16 + 16; /* most strings have few characters to escape */

@@ -21,6 +21,10 @@ void text_add(text_buffer *t, const char *bytes, size_t length);
 void text_put(text_buffer *t, const char *string);
 void text_format(text_buffer *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Text from outside, for lines that people read: white space becomes one space, control characters become escapes
+ * (message.h). */
+void text_safe(text_buffer *t, const char *text, size_t length);
+
 /* A JSON string, quotes included; null for data NULL. Invalid UTF-8 becomes U+FFFD. */
 void text_string(text_buffer *t, doppel_slice value);
 

@@ -1,6 +1,10 @@
-/* cmd_compare.c - doppel compare A B: every measure on two documents, and the passages they share. */
+/* cmd_compare.c - doppel compare A B: every measure on two documents, and the passages they share.
+ *
+ * A and B are files, or the ids of documents of other files (--in) or of an index that keeps texts (--index). */
 #include "commands.h"
 #include "common/message.h"
+#include "engine/engine_command.h"
+#include "report/pairs.h"
 #include "shared/choices.h"
 
 #include <math.h>
@@ -9,6 +13,13 @@
 #include <unistd.h>
 
 const cli_option compare_options[] = {
+    {"in", 0, OPTION_FILES, "FILE", "A and B are ids of documents of this file or folder"},
+    {"index", 'i', OPTION_FILE, "DIR",
+     "A and B are ids or URLs of documents of this index, which was made with --keep-text"},
+    STORE_OPTION,
+    STORE_PASSWORD_OPTION,
+    {"html", 0, OPTION_OUTPUT, "FILE",
+     "also write a page with the measures and the shared passages side by side; it needs no script and no network"},
     RECIPE_OPTIONS,
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
     CONTENT_OPTION,
@@ -36,6 +47,7 @@ typedef struct comparison {
     doppel_comparison measures;
     doppel_passages passages;
     size_t min_words;
+    writer html; /* with --html */
 } comparison;
 
 static char *copy(const char *bytes, size_t length) {
@@ -86,6 +98,139 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     else if (!counts.bad && !counts.unopened)
         message("%s: no document to compare", path);
     return status == DOPPEL_OK ? EXIT_INPUT : exit_code(status);
+}
+
+/* ---- by their ids, in files ---- */
+
+/* A search for documents by their ids; found ones go from the threads to take_found in input order. */
+typedef struct id_search {
+    compared_side *side[2];
+    const char *id[2];
+    bool again[2]; /* more than one document has the id */
+} id_search;
+
+typedef struct id_searcher {
+    const id_search *search;
+    doppel_page_reader *reader;
+} id_searcher;
+
+static doppel_status begin_search(void *user, void **state) {
+    id_searcher *made = calloc(1, sizeof *made);
+    if (!made)
+        return DOPPEL_ERROR_MEMORY;
+    made->search = user;
+    doppel_status status = doppel_page_reader_create(&made->reader);
+    if (status == DOPPEL_OK)
+        *state = made;
+    else
+        free(made);
+    return status;
+}
+
+static void end_search(void *user, void *state) {
+    (void)user;
+    doppel_page_reader_free(((id_searcher *)state)->reader);
+    free(state);
+}
+
+/* doppel_work.document: writes which of the two it is, the length of its text, and the text. */
+static doppel_status find_id(void *state, const doppel_document *document, doppel_output *output) {
+    id_searcher *s = state;
+    for (size_t i = 0; i < 2; i++) {
+        const char *id = s->search->id[i];
+        doppel_page page = {0};
+        if (strlen(id) != document->id.length || memcmp(id, document->id.data, document->id.length) != 0)
+            continue;
+        doppel_status status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
+        const size_t head[2] = {i, page.text.length};
+        if (status == DOPPEL_OK)
+            status = doppel_output_write(output, (doppel_slice){(const char *)head, sizeof head});
+        if (status == DOPPEL_OK)
+            status = doppel_output_write(output, page.text);
+        if (status != DOPPEL_OK)
+            return status;
+    }
+    return DOPPEL_OK;
+}
+
+static bool keep_text(compared_side *side, const char *id, doppel_slice text) {
+    side->text = copy(text.data, text.length);
+    side->id = copy(id, strlen(id));
+    side->length = text.length;
+    side->id_length = strlen(id);
+    return side->text && side->id;
+}
+
+/* doppel_work.emit */
+static doppel_status take_found(void *user, doppel_slice bytes) {
+    id_search *search = user;
+    for (size_t head[2], taken; bytes.length >= sizeof head; bytes.data += taken, bytes.length -= taken) {
+        memcpy(head, bytes.data, sizeof head);
+        taken = sizeof head + head[1];
+        compared_side *side = search->side[head[0]];
+        if (side->text)
+            search->again[head[0]] = true;
+        else if (!keep_text(side, search->id[head[0]], (doppel_slice){bytes.data + sizeof head, head[1]}))
+            return DOPPEL_ERROR_MEMORY;
+    }
+    return DOPPEL_OK;
+}
+
+static int read_by_id(const cli_args *args, comparison *c) {
+    id_search search = {{&c->a, &c->b}, {args->operands[0], args->operands[1]}, {false, false}};
+    doppel_work work = {
+        .user = &search, .begin = begin_search, .document = find_id, .end = end_search, .emit = take_found};
+    doppel_input_options options = reading_options(args);
+    size_t count;
+    const char **paths = args_all(args, "in", &count);
+    if (!paths) {
+        message("no memory");
+        return EXIT_STORE;
+    }
+    int code = run_paths(paths, count, &options, &work, NULL);
+    free(paths);
+    for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
+        if (!search.side[i]->text)
+            message("%s: no document of --in has this id", search.id[i]);
+        else if (search.again[i])
+            message("%s: more than one document of --in has this id", search.id[i]);
+        else
+            continue;
+        code = EXIT_INPUT;
+    }
+    return code;
+}
+
+/* ---- by their ids, in an index ---- */
+
+static int get_side(const engine_command *e, const char *id, compared_side *side) {
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(id), &list, &error), &error);
+    if (code == EXIT_DONE && !list.count) {
+        message("%s: the index has no document with this id or URL", id);
+        code = EXIT_INPUT;
+    } else if (code == EXIT_DONE && !list.stored[0].text.data) {
+        message("%s: the index does not keep texts; make one that does with doppel add --keep-text, or name the "
+                "documents with --in FILE",
+                id);
+        code = EXIT_INPUT;
+    } else if (code == EXIT_DONE && !keep_text(side, id, list.stored[0].text)) {
+        message("no memory");
+        code = EXIT_STORE;
+    }
+    doppel_stored_list_free(&list);
+    return code;
+}
+
+static int read_from_index(const cli_args *args, comparison *c) {
+    engine_command e = {0};
+    int code = engine_open(&e, args, ENGINE_READ);
+    if (code == EXIT_DONE)
+        code = get_side(&e, args->operands[0], &c->a);
+    if (code == EXIT_DONE)
+        code = get_side(&e, args->operands[1], &c->b);
+    return engine_close(&e, code);
 }
 
 /* ---- a text with the passages it shares with another ----
@@ -429,6 +574,66 @@ static int print_object(const comparison *c) {
     return finish_text(&out, EXIT_DONE);
 }
 
+/* ---- a page ---- */
+
+static void write_measure(html *page, const char *name, double value) {
+    if (isnan(value))
+        return;
+    html_row_begin(page, name);
+    html_format(page, "%.4f", value);
+    html_row_end(page);
+}
+
+static void write_measures(html *page, const comparison *c) {
+    const doppel_comparison *m = &c->measures;
+    html_put(page, "<section><h2>Measures</h2>");
+    html_table_begin(page, "On the shingles and words of both");
+    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
+    html_row_begin(page, "Words");
+    html_number(page, m->words_a);
+    html_put(page, " and ");
+    html_number(page, m->words_b);
+    html_row_end(page);
+    write_measure(page, "Similarity (Jaccard)", m->similarity);
+    write_measure(page, "Containment of the first in the second", m->containment_ab);
+    write_measure(page, "Containment of the second in the first", m->containment_ba);
+    write_measure(page, "Cosine of the word counts", m->cosine);
+    write_measure(page, "Edit similarity of characters", m->edit_distance < 0 ? NAN : m->edit_similarity);
+    if (m->distance >= 0) {
+        html_row_begin(page, "Fingerprints");
+        html_format(page, "%d of %d bits differ", m->distance, m->bits);
+        html_row_end(page);
+    }
+    html_table_end(page);
+    html_put(page, "</section>");
+}
+
+static shared_side page_side(const compared_side *side, double share) {
+    bool cut = side->length > MOST_TEXT;
+    return (shared_side){
+        side->id, side->text, side->id_length, cut ? MOST_TEXT : side->length, isnan(share) ? 0 : share, cut};
+}
+
+static int write_page(comparison *c) {
+    html page = {.out = &c->html};
+    shared_pair pair = {
+        .side = {page_side(&c->a, c->measures.containment_ab), page_side(&c->b, c->measures.containment_ba)},
+        .passages = c->passages.passage,
+        .count = c->passages.count};
+    pair_sum(&pair);
+    pair_page_begin(&page);
+    html_format(&page,
+                "Two documents, compared. Passages of at least %zu words that both have are <mark>shaded</mark>; "
+                "case and punctuation do not count.</p></header>\n<main><h2>Shared passages</h2>",
+                c->min_words);
+    pair_page_pair(&page, &pair, 0);
+    write_measures(&page, c);
+    html_page_end(&page);
+    if (page.status != DOPPEL_OK)
+        message("%s", doppel_status_name(page.status));
+    return exit_code(page.status);
+}
+
 /* ---- the command ---- */
 
 static int measure(comparison *c) {
@@ -443,15 +648,29 @@ static int measure(comparison *c) {
     return exit_code(status);
 }
 
+static int read_both(const cli_args *args, comparison *c) {
+    if (args_text(args, "in"))
+        return read_by_id(args, c);
+    if (args_text(args, "index") || args_text(args, "store"))
+        return read_from_index(args, c);
+    int code = read_side(args, args->operands[0], &c->a);
+    return code == EXIT_DONE ? read_side(args, args->operands[1], &c->b) : code;
+}
+
 static int compare(const cli_args *args, comparison *c) {
+    const char *path = args_text(args, "html");
     int code = load_recipe(args, args_text(args, "recipe"), &c->loaded);
+    if (code == EXIT_DONE && path)
+        code = writer_open(&c->html, path, output_threads(args));
     if (code == EXIT_DONE)
-        code = read_side(args, args->operands[0], &c->a);
-    if (code == EXIT_DONE)
-        code = read_side(args, args->operands[1], &c->b);
+        code = read_both(args, c);
     if (code == EXIT_DONE)
         code = measure(c);
-    if (code != EXIT_DONE)
+    if (code == EXIT_DONE && path)
+        code = write_page(c);
+    if (path)
+        code = writer_close(&c->html, code);
+    if (code != EXIT_DONE || (path && is_stdout(path)))
         return code;
     if (args_flag(args, "json"))
         return print_object(c);
@@ -465,7 +684,14 @@ int cmd_compare(const cli_args *args) {
         message("--min-words takes a number of at least 1");
         return EXIT_USAGE;
     }
-    if (!strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-")) {
+    bool from_index = args_text(args, "index") || args_text(args, "store");
+    if (args_text(args, "in") && from_index) {
+        message("give --in or --%s, not both", args_text(args, "index") ? "index" : "store");
+        return EXIT_USAGE;
+    }
+    if (!check_outputs(args))
+        return EXIT_USAGE;
+    if (!args_text(args, "in") && !from_index && !strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-")) {
         message("only one of the two can be stdin");
         return EXIT_USAGE;
     }

@@ -79,13 +79,6 @@ typedef struct trim_job {
     text_buffer line; /* of spans and dropped */
 } trim_job;
 
-static const choice units[] = {{"line", DOPPEL_UNIT_LINE},
-                               {"sentence", DOPPEL_UNIT_SENTENCE},
-                               {"paragraph", DOPPEL_UNIT_PARAGRAPH},
-                               {"passage", DOPPEL_UNIT_PASSAGE},
-                               {NULL, 0}};
-static const choice cuts_first[] = {{"on", false}, {"off", true}, {NULL, 0}};
-
 /* ---- options ---- */
 
 /* Numbers of which 0 is not the default, as it is for the library, but a mistake. */
@@ -107,7 +100,7 @@ static bool read_options(trim_job *job) {
     const cli_args *args = job->args;
     doppel_trim_options *o = &job->options;
     unsigned unit = DOPPEL_UNIT_LINE, cut_first = false;
-    bool good = choose_one(args, "unit", units, &unit) && choose_one(args, "keep-first", cuts_first, &cut_first) &&
+    bool good = choose_one(args, "unit", &unit) && choose_one(args, "keep-first", &cut_first) &&
                 content_option(args, &o->content) && args_share(args, "drop-share", &o->drop_share) && check_zero(args);
     o->unit = (doppel_unit)unit;
     o->run = args_number(args, "run", 0);
@@ -310,7 +303,7 @@ static void tell_undivided(const trim_job *job) {
     bool divides = unit == DOPPEL_UNIT_LINE || unit == DOPPEL_UNIT_PARAGRAPH;
     if (divides && job->stats.units && job->stats.units <= job->stats.input.documents)
         message("the texts have one %s each; --unit sentence and --unit passage look inside",
-                choice_name(units, (unsigned)unit));
+                choice_name(unit_choices, (unsigned)unit));
 }
 
 /* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied"; where nothing is cut, "would be
@@ -340,7 +333,7 @@ static int print_summary(const trim_job *job, int code) {
     const doppel_trim_options *used = doppel_trim_get_options(job->trim);
     text_buffer out = {0};
     text_put(&out, "{");
-    text_member_string(&out, "unit", doppel_slice_of(choice_name(units, (unsigned)used->unit)));
+    text_member_string(&out, "unit", doppel_slice_of(choice_name(unit_choices, (unsigned)used->unit)));
     if (used->unit == DOPPEL_UNIT_PASSAGE)
         text_member_count(&out, "windowWords", used->words);
     else

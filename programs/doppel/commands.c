@@ -1,6 +1,7 @@
 /* commands.c - the table of commands and common options: parsing, help, man page and completion come from it. */
 #include "commands.h"
 #include "common/help.h"
+#include "shared/choices.h"
 
 #define PLACE "(--index DIR | --store URL)"
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
@@ -50,7 +51,8 @@ static const cli_command commands[] = {
      "doppel dedup shards/ --output-dir unique --only-contained 0.95\n"
      "doppel dedup --text-key question,answer table.csv -o unique.csv\n"
      "doppel dedup web.jsonl news.jsonl --annotate --count-by source -o counted.jsonl",
-     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS},
+     dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS,
+     "output similarity keep removed against by dry-run preset output-dir quiet"},
     {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
      "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "
      "first one stays, in the order of --keep. Words are compared: case, punctuation and spaces do not count, nor do "
@@ -66,7 +68,8 @@ static const cli_command commands[] = {
      "doppel trim --unit sentence --run 3 news.jsonl.gz -o clean.jsonl.gz\n"
      "doppel trim --unit passage --words 13 --against eval.jsonl --drop train.jsonl.zst -o clean.jsonl.zst\n"
      "doppel trim --within document mail.mbox -o clean.jsonl",
-     trim_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_trim, READS_DOCUMENTS},
+     trim_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_trim, READS_DOCUMENTS,
+     "output unit words min-count keep against spans dry-run"},
     {"pairs", "INPUT...", "Find the pairs of near documents: one JSON line each.",
      "Each line has the ids a and b, in input order, the distance of their fingerprints and their similarity. Near "
      "means the same as in doppel dedup; with --method simhash only the distance counts, the search is exact, and "
@@ -75,7 +78,8 @@ static const cli_command commands[] = {
      "if "
      "their bytes are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
-     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS},
+     pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS,
+     "similarity against output method preset"},
     {"cluster", "INPUT...", "Group near documents, and say which one of each group is kept: one JSON line each.",
      "In the order of --keep, a document is kept unless it is near one that is kept already; then its group is the "
      "most similar of those. Each line has the document's id, the id of the kept document as group, kept, the reason "
@@ -83,7 +87,8 @@ static const cli_command commands[] = {
      "Near means the same as in doppel dedup.",
      "doppel cluster news.jsonl.gz\ndoppel cluster --link any --similarity 0.5 docs/\ndoppel cluster --top 10 "
      "spam.mbox",
-     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS},
+     cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS,
+     "similarity keep top output by preset"},
     {"report", "--work DIR -o FILE",
      "Make one page about a finished run: figures, pictures, groups and how they differ.",
      "The run is one of doppel dedup, cluster or trim with --work DIR. Its inputs are read again, from the folder "
@@ -92,16 +97,25 @@ static const cli_command commands[] = {
      "The page is a single HTML file that needs no script and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
      0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
-    {"overlap", "INPUT...", "Find documents that contain much of another: one JSON line each, with the passages.",
-     "Each line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
+    {"overlap", "INPUT...", "Find documents that contain much of another, or a passage of it.",
+     "On a terminal the pairs that share the most come first, with how much of each is in the other and how the "
+     "longest "
+     "passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for each "
+     "pair, "
+     "in input order (--print jsonl).\n"
+     "Without --words and --containment, pairs are shown that share 30 words in a row, or of which one has a fifth of "
+     "the other.\n"
+     "Each JSON line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
      "passages they share: byte ranges of both texts (of HTML: of its content), words, and how each begins. Nothing is "
      "estimated: candidates found by sampled hashes are compared word for word.\n"
      "Of documents with the same words, those after the first are paired only with the first. A hash that occurs in "
      "more than 128 documents pairs each of them only with the first: a quote that all of them have is shown once for "
      "each.",
-     "doppel overlap essays/\ndoppel overlap --words 13 --against evaluation.jsonl corpus.jsonl.zst\n"
+     "doppel overlap essays/\ndoppel overlap essays/ --html page.html\ndoppel overlap --words 13 --against "
+     "evaluation.jsonl corpus.jsonl.zst\n"
      "doppel overlap --containment 0.3 --words 40 news.jsonl.gz -o overlap.jsonl",
-     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS},
+     overlap_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_overlap, READS_DOCUMENTS,
+     "words containment against html top output"},
     {"mirrors", "INPUT...", "Find hosts, or prefixes of them, that mirror each other: one JSON line each.",
      "Two hosts, or a host and a path prefix, are mirrors when their pages at equal paths are near-identical. Each "
      "line has both as a and b, how many paths both have, how many of those match, and the share that does, the score. "
@@ -114,7 +128,9 @@ static const cli_command commands[] = {
     {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
-     "the measurements. Evidence counts in this order: the same URL, the same words, near content, a similar title.\n"
+     "the measurements: content_hash is near content as well as the same words, and similarity and sameDigest say "
+     "which. On a terminal a sentence takes the place of the JSON line (--format). Evidence counts in this order: the "
+     "same URL, the same words, near content, a similar title.\n"
      "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
      "them. "
      "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are stored with the folder, too, and can be "
@@ -129,7 +145,7 @@ static const cli_command commands[] = {
      "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
-     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS},
+     add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS, "index preset on-duplicate output format"},
     {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "everything in the index, including a document with the same id.",
@@ -170,7 +186,7 @@ static const cli_command commands[] = {
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst\n"
      "doppel import --store 'redis://127.0.0.1?prefix=pages' seen.jsonl.zst",
-     import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS},
+     import_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_import, READS_DOCUMENTS, "index store preset on-duplicate"},
     {"backup", "--index DIR TO", "Write a whole copy of an index to a new folder, while it is in use.",
      "The copy is an index like any other. TO must be new or empty; its parent folder must exist.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is created", NULL,
@@ -204,7 +220,8 @@ static const cli_command commands[] = {
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
      "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
-     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING},
+     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING,
+     "index listen tokens preset config indexes"},
     {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
      "Split a stream of pages in Kafka into those that are new and those that were seen before.",
      "Records of --in are JSON objects as doppel add takes them. A new page goes to --unique unchanged, with its key, "
@@ -224,12 +241,16 @@ static const cli_command commands[] = {
      "--store 'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
      "--json",
-     stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS},
+     stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS,
+     "brokers in unique duplicates dead-letter index store group"},
     {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
-     "A and B are files with one document each. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
-     "off).",
-     "doppel compare old.txt new.txt\ndoppel compare --json --recipe article a.html.txt b.html.txt", compare_options, 2,
-     2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
+     "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
+     "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
+     "off); --html FILE writes a page with the passages side by side.",
+     "doppel compare old.txt new.txt\ndoppel compare old.txt new.txt --html page.html\n"
+     "doppel compare --in news.jsonl article-17 article-23\n"
+     "doppel compare --json --recipe article a.html.txt b.html.txt",
+     compare_options, 2, 2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
     {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
      "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
      "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
@@ -267,8 +288,10 @@ const cli_manual doppel_manual = {
     "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
     "match it, in byte order) or - for stdin. Formats are recognised by the name, else by how a file begins: JSONL "
     "(.jsonl, .ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), "
-    "ARC (.arc), mail (.mbox) and HTML (.html, .htm, .xhtml); gzip and zstd by their content. Any other file is one "
-    "document, and so is one of HTML; its id is the path as given.\n"
+    "ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), Word documents (.docx) and PDF (.pdf; needs pdftotext, of "
+    "Debian's "
+    "poppler-utils); gzip and zstd by their content. Any other file is one "
+    "document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is reported on stderr with file and line, left out and counted. When no document of a file of "
     "records can be read, or more than half of them are bad, a field probably has another name: that is exit code 3, "
@@ -285,4 +308,5 @@ const cli_manual doppel_manual = {
     "read, or less than half of it, a named file was left out, or --strict found a bad record, 4 a table, an index or "
     "the "
     "output could not be read or written, 5 interrupted.",
+    choices_of,
 };

@@ -55,6 +55,13 @@ def with_footers(rng, count):
         yield {"id": f"d{i}", "text": "\n".join(text)}
 
 
+def borrowed(rng):
+    """Texts that share a long passage, one with words replaced, and one that is all of another."""
+    passage = corpus.prose(rng, 700)
+    return [{"id": f"essay {i} <b>", "text": " ".join([corpus.prose(rng, 60 * i), text, corpus.prose(rng, 200)])}
+            for i, text in enumerate([passage, passage, corpus.edited(rng, passage, 60), passage[:1500]])]
+
+
 def runs():
     """(name, documents, command with options)"""
     rng = random.Random(7)
@@ -70,15 +77,21 @@ def runs():
     yield "lines", [*with_footers(rng, 200), *usual], ["trim", "--min-words", "2"]
     yield "passages", [*long_texts(rng), *usual], ["trim", "--unit", "passage", "--words", "10", "--drop-share", "0.5"]
     yield "untouched", prose_of(rng, 3), ["trim", "--unit", "sentence", "--run", "3"]
+    yield "shared", borrowed(rng) + usual, ["overlap"]
+    yield "not shared", prose_of(rng, 3), ["overlap"]
 
 
 def make_page(doppel, folder, documents, command):
     """Gives the path of the page and the summary of the run."""
     inputs = folder / "in.jsonl"
     inputs.write_text("".join(json.dumps(d) + "\n" for d in documents), encoding="utf-8")
-    done = subprocess.run([doppel, *command, inputs, "-o", folder / "out.jsonl", "--work", folder / "run", "--json"],
-                          check=True, capture_output=True, text=True)
     page = folder / "report.html"
+    own_page = command == ["overlap"]
+    done = subprocess.run([doppel, *command, inputs, "-o", folder / "out.jsonl", "--json",
+                           *(["--html", page] if own_page else ["--work", folder / "run"])],
+                          check=True, capture_output=True, text=True)
+    if own_page:
+        return page, json.loads(done.stdout)
     subprocess.run([doppel, "report", "--work", folder / "run", "-o", page], check=True)
     return page, json.loads(done.stdout)
 
@@ -125,6 +138,8 @@ def check_ways(page):
 
 def parts_of(summary):
     """The figures that a page has, and its headings."""
+    if "pairs" in summary:
+        return [], [f"{summary['pairs']} pair"]
     if "kept" in summary:
         largest = ["The largest groups"] if summary["groups"] else []
         return ["documents", "kept", "removed", "groups"], ["In and out", "How similar, and how many", *largest, "Inputs",

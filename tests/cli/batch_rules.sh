@@ -42,15 +42,15 @@ cat >f.jsonl <<'JSON'
 {"id":"1","text":"one two three four five six","date":"2020-01-01"}
 {"id":"2","text":"one two three four five six","url":null}
 JSON
-doppel dedup f.jsonl --keep newest:dte,largest:date -o - 2>&1 | tail -n +2
-doppel dedup f.jsonl --within sourc -o - 2>&1 | tail -n +2
-doppel pairs f.jsonl --across sourc 2>&1 | tail -n +2
-doppel dedup f.jsonl --url-key link --title-key headline --by content,url -o - 2>&1 | tail -n +2
+doppel dedup f.jsonl --keep newest:dte,largest:date -o - 2>&1
+doppel dedup f.jsonl --within sourc -o - 2>&1
+doppel pairs f.jsonl --across sourc 2>&1
+doppel dedup f.jsonl --url-key link --title-key headline --by content,url -o - 2>&1
 doppel mirrors f.jsonl --url-key link 2>&1
 doppel fingerprint f.jsonl --id-key key 2>&1
 doppel add --index seen f.jsonl --url-key link 2>&1 >/dev/null
 echo "some words in a plain file" >plain.txt
-doppel dedup plain.txt --url-key link --keep newest:date -o /dev/null 2>&1 | tail -n +2
+doppel dedup plain.txt --url-key link --keep newest:date -o /dev/null 2>&1
 
 echo "== a report"
 sed 's/"text"/"body"/; s/"id"/"key"/' f.jsonl >b.jsonl

@@ -44,3 +44,6 @@ echo "== nothing"
 : >empty.jsonl
 doppel pairs empty.jsonl
 echo "exit $?"
+echo "== --verbose"
+printf '{"id":"a","text":"one two three four five six"}\n' >v.jsonl
+doppel pairs --verbose v.jsonl

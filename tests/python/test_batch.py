@@ -15,6 +15,7 @@ import weakref
 import pytest
 
 import doppel
+from doppel import _batch, _doppel
 from documents import (SANITIZED, changed, make_documents, make_text, many_texts, needs_command, read_jsonl, resident,
                        run_command, run_python, write_jsonl)
 
@@ -865,3 +866,20 @@ def test_batches_that_threads_share_are_read_from_end_to_end():
     texts[4999] = texts[1500].upper()
     found = doppel.dedup(texts)
     assert [(row["id"], row["originalId"]) for row in found.removed] == [(4999, 1500)]
+
+
+def test_a_preset_is_what_it_stands_for():
+    for preset in _doppel.pipelines():
+        found = doppel.cluster(DOCUMENTS, preset=preset["name"])
+        near = {name: preset[name] for name in ("recipe", "similarity", "bands", "rows")}
+        assert found == doppel.cluster(DOCUMENTS, method="minhash", **near)
+    options = _batch._options(preset="slimpajama", similarity=0.9, rows=5)
+    assert options["recipe"] == "simhash64:words=13"
+    assert (options["similarity"], options["bands"], options["rows"]) == (0.9, 0, 5)
+    assert _batch._options(preset="fineweb", recipe="article")["recipe"] == "article"
+    with pytest.raises(ValueError, match="preset"):
+        doppel.pairs(DOCUMENTS, preset="other")
+    with pytest.raises(ValueError, match="distance"):
+        doppel.pairs(DOCUMENTS, preset="fineweb", distance=3)
+    with pytest.raises(ValueError, match="another method"):
+        doppel.pairs(DOCUMENTS, preset="fineweb", method="exact")

@@ -146,7 +146,8 @@ static void test_containment(void **state) {
     add_text(&file, "other", TEN3 "and something else that is quite another thing");
     add_text(&file, "half", "this is the half " TEN2 "of it and not more");
     save(&file, in(state, "a.jsonl"));
-    check(in(state, "a.jsonl"), (doppel_overlap_options){.sample = 1}, "part whole 1.000 0.516 20\n");
+    check(in(state, "a.jsonl"), (doppel_overlap_options){.sample = 1, .containment = 0.5},
+          "part whole 1.000 0.516 20\n");
     check(in(state, "a.jsonl"), (doppel_overlap_options){.sample = 1, .containment = 0.41},
           "part whole 1.000 0.516 20\nwhole other 0.194 0.429 10\n");
     check(in(state, "a.jsonl"), (doppel_overlap_options){.words = 10},
@@ -155,6 +156,59 @@ static void test_containment(void **state) {
     check(in(state, "a.jsonl"), (doppel_overlap_options){.words = 11}, "part whole 1.000 0.516 20\n");
     check(in(state, "a.jsonl"), (doppel_overlap_options){.words = 11, .containment = 0.42, .sample = 1},
           "part whole 1.000 0.516 20\nwhole other 0.194 0.429 10\n");
+}
+
+/* Numbers from one on, as words. */
+static void add_numbers(dp_buffer *file, const char *id, const int parts[][2], size_t count) {
+    dp_buffer text = {0};
+    for (size_t i = 0; i < count; i++)
+        for (int n = 0; n < parts[i][1]; n++)
+            dp_buffer_printf(&text, "n%d ", parts[i][0] + n);
+    dp_buffer_add(&text, "", 1);
+    add_text(file, id, text.data);
+    dp_buffer_free(&text);
+}
+
+/* By default: 30 words in a row, however long the texts are, or a fifth of one of them in pieces. */
+static void test_default(void **state) {
+    dp_buffer file = {0};
+    add_numbers(&file, "long", (const int[][2]){{1000, 500}, {1, 30}, {2000, 500}}, 3);
+    add_numbers(&file, "run", (const int[][2]){{3000, 500}, {1, 30}, {4000, 500}}, 3);
+    add_numbers(&file, "less", (const int[][2]){{5000, 500}, {1, 29}, {6000, 500}}, 3);
+    add_numbers(&file, "pieces",
+                (const int[][2]){{1000, 20}, {7000, 20}, {1200, 20}, {7100, 20}, {1400, 20}, {7200, 20}}, 6);
+    save(&file, in(state, "a.jsonl"));
+    check(in(state, "a.jsonl"), (doppel_overlap_options){.sample = 1},
+          "long run 0.025 0.025 30\nlong pieces 0.047 0.414 20 20 20\n");
+}
+
+/* doppel_overlap_options.pair: the texts at the places of a passage are the same. */
+static doppel_status take_texts(const doppel_overlap *pair, void *user) {
+    doppel_slice a, b;
+    assert_int_equal(doppel_overlap_get_texts(pair, &a, &b, NULL), DOPPEL_OK);
+    for (size_t i = 0; i < pair->passage_count; i++) {
+        const doppel_passage *p = &pair->passages[i];
+        assert_true(p->a_end <= a.length && p->b_end <= b.length);
+        assert_int_equal(p->a_end - p->a_start, p->b_end - p->b_start);
+        assert_memory_equal(a.data + p->a_start, b.data + p->b_start, p->a_end - p->a_start);
+        ++*(size_t *)user;
+    }
+    return DOPPEL_OK;
+}
+
+static void test_texts_of_a_pair(void **state) {
+    dp_buffer file = {0};
+    size_t passages = 0;
+    for (int i = 0; i < 40; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "d%d", i);
+        add_numbers(&file, id, (const int[][2]){{1000 * i, 50}, {500000 + i / 4, 40}, {1000 * i + 500, 50}}, 3);
+    }
+    save(&file, in(state, "a.jsonl"));
+    const char *path = in(state, "a.jsonl");
+    doppel_overlap_options options = {.size = sizeof options, .pair = take_texts, .user = &passages};
+    assert_int_equal(doppel_overlap_find(&path, 1, &options, NULL, NULL), DOPPEL_OK);
+    assert_true(passages >= 60);
 }
 
 static void test_copies_are_paired_with_the_first(void **state) {
@@ -288,6 +342,8 @@ int main(void) {
         TEST(test_planted_passages),
         TEST(test_threads_and_memory_change_nothing),
         TEST(test_containment),
+        TEST(test_default),
+        TEST(test_texts_of_a_pair),
         TEST(test_copies_are_paired_with_the_first),
         TEST(test_against),
         TEST(test_frequent_runs_pair_with_the_first),

@@ -40,9 +40,28 @@ def _method(method: str | None, distance: Any, bands: Any, rows: Any, similarity
     return method
 
 
-def _options(*, method=None, similarity=None, distance=None, bands=None, rows=None, boilerplate=0, by="content",
-             link="kept", url_keep=(), limit=0, only_contained=None, keep_copies=1, **shared) -> dict[str, Any]:
+def _preset(name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """What a preset stands for, but for what is given."""
+    presets = {each["name"]: each for each in _doppel.pipelines()}
+    one_of("preset", name, tuple(presets))
+    if given["distance"] is not None or given["method"] not in (None, "minhash"):
+        raise ValueError("preset is for signatures: it cannot be used with "
+                         + ("distance" if given["distance"] is not None else "another method than minhash"))
+    chosen = dict(presets[name], method="minhash")
+    if given["bands"] or given["rows"]:  # bands of another number of rows are another plan
+        del chosen["bands"], chosen["rows"]
+    return {option: chosen.get(option) if value is None else value for option, value in given.items()}
+
+
+def _options(*, preset=None, recipe=None, method=None, similarity=None, distance=None, bands=None, rows=None,
+             boilerplate=0, by="content", link="kept", url_keep=(), limit=0, only_contained=None, keep_copies=1,
+             **shared) -> dict[str, Any]:
     """The options that all of these calls share, checked, as the extension takes them."""
+    if preset is not None:
+        near = {"recipe": recipe, "method": method, "similarity": similarity, "distance": distance, "bands": bands,
+                "rows": rows}
+        recipe, method, similarity, distance, bands, rows = _preset(preset, near).values()
+    shared["recipe"] = "page" if recipe is None else recipe
     method = _method(method, distance, bands, rows, similarity)
     rules = dict(zip(_URL_RULES, (1 << i for i in range(len(_URL_RULES)))))
     return {
@@ -83,9 +102,10 @@ def _summary(reading: Reading) -> dict[str, Any]:
     return {"method": _METHODS[reading.options["method"]], **figures}
 
 
-def pairs(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
-          distance: int | None = None, bands: int | None = None, rows: int | None = None, collapse: bool = False,
-          recipe: Any = "page", bits: int | None = None, min_words: int = 5, boilerplate: float = 0,
+def pairs(data: Any, *, against: Any = None, preset: str | None = None, method: str | None = None,
+          similarity: float | None = None, distance: int | None = None, bands: int | None = None,
+          rows: int | None = None, collapse: bool = False,
+          recipe: Any = None, bits: int | None = None, min_words: int = 5, boilerplate: float = 0,
           by: Any = "content", within: str | None = None, across: str | None = None, text: str = "text",
           id: str | None = "id", url: str = "url", title: str = "title", html: str = "html", content: str = "main",
           url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0, threads: int = 0,
@@ -96,6 +116,9 @@ def pairs(data: Any, *, against: Any = None, method: str | None = None, similari
     data: Arrow data with a column `text`, rows that are dicts, or a list of str.
     against: other data; then pairs of it with `data` are given as well, but none within it.
     method: "auto"; "minhash" with `bands` and `rows`; "simhash" with `distance` bits; "exact", the same words.
+    preset: search as a published pipeline does: "fineweb", "slimpajama", "nemo-curator" or "duplodocus"; what else is
+        given counts instead of what it stands for. docs/BATCH.md has them all.
+    recipe: how text becomes shingles ("page", unless the preset says otherwise).
     collapse: pair documents that have the same words only with the first of them.
     id: the column with their ids; where there is none, and with None, documents are called by their rows, from 0.
     Other options are those of `doppel pairs`.
@@ -113,14 +136,15 @@ def pairs(data: Any, *, against: Any = None, method: str | None = None, similari
     return [Pair(**row) for row in found] if reading.is_list else found
 
 
-_SHARED = ("method similarity distance bands rows recipe bits min_words boilerplate by within across text id url title "
-           "html content url_keep missing tmp memory threads progress").split()
+_SHARED = ("preset method similarity distance bands rows recipe bits min_words boilerplate by within across text id url "
+           "title html content url_keep missing tmp memory threads progress").split()
 _GROUPING = [*_SHARED, "keep", "link", "only_contained"]
 
 
-def cluster(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
-            distance: int | None = None, bands: int | None = None, rows: int | None = None, keep: Any = "first",
-            link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
+def cluster(data: Any, *, against: Any = None, preset: str | None = None, method: str | None = None,
+            similarity: float | None = None, distance: int | None = None, bands: int | None = None,
+            rows: int | None = None, keep: Any = "first",
+            link: str = "kept", recipe: Any = None, bits: int | None = None, min_words: int = 5,
             boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
             text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
             content: str = "main", url_keep: Any = (), only_contained: float | None = None, missing: str = "error",
@@ -186,9 +210,10 @@ class Deduplicated(Rows, _Decided):
         self._hold(data, reading.documents)
 
 
-def dedup(data: Any, *, against: Any = None, method: str | None = None, similarity: float | None = None,
-          distance: int | None = None, bands: int | None = None, rows: int | None = None, keep: Any = "first",
-          link: str = "kept", recipe: Any = "page", bits: int | None = None, min_words: int = 5,
+def dedup(data: Any, *, against: Any = None, preset: str | None = None, method: str | None = None,
+          similarity: float | None = None, distance: int | None = None, bands: int | None = None,
+          rows: int | None = None, keep: Any = "first",
+          link: str = "kept", recipe: Any = None, bits: int | None = None, min_words: int = 5,
           boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
           text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
           content: str = "main", url_keep: Any = (), only_contained: float | None = None, keep_copies: int = 1,
@@ -228,8 +253,8 @@ def overlap(data: Any, *, against: Any = None, containment: float | None = None,
             threads: int = 0, progress: Progress = None) -> Any:
     """Documents of which one contains much of another, or a long run of it, with the passages they share.
 
-    containment: one has at least this share of the other's shingles (0.5, unless `words` is given).
-    words: they share a run of at least this many words; none is missed.
+    containment: one has at least this share of the other's shingles (0.2, if `words` is not given either).
+    words: they share a run of at least this many words; none is missed (30, if `containment` is not given either).
     against: only pairs of a document of `data`, a, and one of this, b: e.g. evaluation texts.
     sample: for containment, pairs are looked up by one shingle in this many (4).
 
@@ -282,9 +307,9 @@ def decide(edges: Any, *, count: int | None = None, a: str = "a", b: str = "b", 
 
 
 def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, removed: Any = None, against: Any = None,
-                annotate: bool = False, dry_run: bool = False, method: str | None = None,
+                annotate: bool = False, dry_run: bool = False, preset: str | None = None, method: str | None = None,
                 similarity: float | None = None, distance: int | None = None, bands: int | None = None,
-                rows: int | None = None, keep: Any = "first", link: str = "kept", recipe: Any = "page",
+                rows: int | None = None, keep: Any = "first", link: str = "kept", recipe: Any = None,
                 bits: int | None = None, min_words: int = 5, boilerplate: float = 0, by: Any = "content",
                 within: str | None = None, across: str | None = None, text: str = "text", id: str = "id",
                 url: str = "url", title: str = "title", html: str = "html", content: str = "main", url_keep: Any = (),

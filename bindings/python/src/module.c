@@ -164,7 +164,25 @@ static PyObject *cpu_level(PyObject *module, PyObject *unused) {
     return PyUnicode_FromString(doppel_cpu_level());
 }
 
+/* The presets of near documents, a dict each. */
+static PyObject *pipelines(PyObject *module, PyObject *unused) {
+    size_t count;
+    const doppel_pipeline *all = doppel_pipelines(&count);
+    PyObject *list = PyList_New(0);
+    (void)module, (void)unused;
+    for (size_t i = 0; i < count && list; i++) {
+        const doppel_pipeline *p = &all[i];
+        PyObject *each = Py_BuildValue("{s:s,s:s,s:d,s:i,s:i}", "name", p->name, "recipe", p->recipe, "similarity",
+                                       p->similarity, "bands", p->bands, "rows", p->rows);
+        if (!each || PyList_Append(list, each) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(each);
+    }
+    return list;
+}
+
 static PyMethodDef functions[] = {
+    {"pipelines", pipelines, METH_NOARGS, "What a preset of near documents stands for, a dict each."},
     {"cpu_level", cpu_level, METH_NOARGS, "The instruction set in use: portable, avx2, avx512 or neon."},
     {NULL, NULL, 0, NULL},
 };

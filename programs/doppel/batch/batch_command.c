@@ -15,18 +15,9 @@
 
 /* ---- options ---- */
 
-static const choice methods[] = {{"auto", DOPPEL_METHOD_AUTO},
-                                 {"simhash", DOPPEL_METHOD_SIMHASH},
-                                 {"minhash", DOPPEL_METHOD_MINHASH},
-                                 {"exact", DOPPEL_METHOD_EXACT},
-                                 {NULL, 0}};
-static const choice evidence[] = {
-    {"content", DOPPEL_BY_CONTENT}, {"url", DOPPEL_BY_URL}, {"title", DOPPEL_BY_TITLE}, {NULL, 0}};
-static const choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
-
 /* As --method takes it. */
 static const char *method_name(doppel_method method) {
-    return choice_name(methods, (unsigned)method);
+    return choice_name(method_choices, (unsigned)method);
 }
 
 uint64_t batch_min_words(const cli_args *args) {
@@ -38,6 +29,33 @@ static bool number_of(const cli_args *args, const char *option, int *value) {
     uint64_t given = args_number(args, option, 0);
     *value = given < INT_MAX ? (int)given : INT_MAX;
     return true;
+}
+
+/* The value of --preset, which stands for options of signatures: others may not be given with it. */
+static bool preset_option(const cli_args *args, const doppel_pipeline **preset) {
+    size_t count;
+    const doppel_pipeline *pipelines = doppel_pipelines(&count);
+    unsigned chosen = 0;
+    if (!choose_one(args, "preset", &chosen))
+        return false;
+    *preset = args_text(args, "preset") ? &pipelines[chosen] : NULL;
+    const char *method = args_text(args, "method");
+    bool fits = !args_text(args, "distance") && (!method || !strcmp(method, "minhash"));
+    if (*preset && !fits)
+        message("--preset is for signatures: it cannot be used with %s",
+                method && strcmp(method, "minhash") != 0 ? "another --method than minhash" : "--distance");
+    return !*preset || fits;
+}
+
+/* Takes from the preset what is not given. */
+static void apply_preset(const doppel_pipeline *preset, doppel_batch_options *o) {
+    o->method = DOPPEL_METHOD_MINHASH;
+    o->similarity = o->similarity > 0 ? o->similarity : preset->similarity;
+    /* Bands of another number of rows are another plan. */
+    if (!o->bands && !o->rows) {
+        o->bands = preset->bands;
+        o->rows = preset->rows;
+    }
 }
 
 /* Whether the options that define near fit the method. */
@@ -70,11 +88,10 @@ static bool batch_options(batch_command *b) {
     const cli_args *args = b->args;
     doppel_batch_options *o = &b->options;
     unsigned method = DOPPEL_METHOD_AUTO, content = DOPPEL_CONTENT_MAIN, any = false;
-    bool good = choose_one(args, "method", methods, &method) &&
-                choose_one(args, "content", content_choices, &content) && choose_one(args, "link", links, &any) &&
-                choose_some(args, "by", evidence, &o->by) &&
-                choose_some(args, "url-keep", url_rule_choices, &o->url_without) &&
-                args_share(args, "similarity", &o->similarity) && args_share(args, "boilerplate", &o->boilerplate) &&
+    bool good = choose_one(args, "method", &method) && choose_one(args, "content", &content) &&
+                choose_one(args, "link", &any) && choose_some(args, "by", &o->by) &&
+                choose_some(args, "url-keep", &o->url_without) && args_share(args, "similarity", &o->similarity) &&
+                args_share(args, "boilerplate", &o->boilerplate) &&
                 args_share(args, "only-contained", &o->only_contained) && check_copies(args) &&
                 number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
                 number_of(args, "distance", &o->distance);
@@ -85,6 +102,8 @@ static bool batch_options(batch_command *b) {
         o->method = args_text(args, "distance") ? DOPPEL_METHOD_SIMHASH
                     : o->bands || o->rows       ? DOPPEL_METHOD_MINHASH
                                                 : DOPPEL_METHOD_AUTO;
+    if (b->preset)
+        apply_preset(b->preset, o);
     o->content = (doppel_content)content;
     o->link_any = any;
     o->min_words = batch_min_words(args);
@@ -128,7 +147,10 @@ int batch_open(batch_command *b, const cli_args *args) {
     b->options = (doppel_batch_options){.size = sizeof b->options, .input = &b->input, .known_input = &b->known_input};
     if (!batch_check(args))
         return EXIT_USAGE;
-    int code = load_recipe(args, args_text(args, "recipe"), &b->loaded);
+    if (!preset_option(args, &b->preset))
+        return EXIT_USAGE;
+    const char *recipe = args_text(args, "recipe");
+    int code = load_recipe(args, recipe || !b->preset ? recipe : b->preset->recipe, &b->loaded);
     if (code != EXIT_DONE)
         return code;
     if (!batch_options(b))
@@ -302,7 +324,7 @@ void batch_tell_plan(const batch_command *b) {
     doppel_batch_get_stats(b->batch, &stats);
     double similarity = doppel_batch_get_options(b->batch)->similarity;
     bool by_content = !b->options.by || b->options.by & DOPPEL_BY_CONTENT;
-    if (stats.bands && by_content)
+    if (stats.bands && by_content && args_flag(b->args, "verbose"))
         message_summary(
             "%d band%s of %d row%s are expected to find %.1f %% of the pairs at similarity %g, %.4g %% at %.3g",
             stats.bands, stats.bands == 1 ? "" : "s", stats.rows, stats.rows == 1 ? "" : "s",

@@ -14,8 +14,9 @@ typedef struct batch_command {
     doppel_batch_options options;
     doppel_batch *batch;
     doppel_input_counts counts;
-    bool all_pairs; /* the command lists every pair, which an index does not know */
-    char *id;       /* of the document of the last call */
+    const doppel_pipeline *preset; /* of --preset; NULL: none */
+    bool all_pairs;                /* the command lists every pair, which an index does not know */
+    char *id;                      /* of the document of the last call */
     size_t id_room;
     text_buffer line; /* the current line of output */
 } batch_command;
@@ -27,6 +28,10 @@ typedef struct batch_command {
      "simhash: fingerprints within --distance bits; exact: the same words"},                                           \
         {"similarity", 's', OPTION_TEXT, "T",                                                                          \
          "near: the Jaccard similarity of their shingles is at least T (default 0.8)"},                                \
+        {"preset", 'p', OPTION_TEXT, "NAME",                                                                           \
+         "search as a published pipeline does, by its shingles, bands and similarity: fineweb (5 words, 14 x 8), "     \
+         "slimpajama (13 words, 9 x 13), nemo-curator (24 characters, 20 x 13), duplodocus (5 words, 26 x 11); they "  \
+         "find less than the default, see docs/BATCH.md"},                                                             \
         {"distance", 'd', OPTION_COUNT, "K", "near, for simhash: fingerprints differ in at most K bits (default 3)"},  \
         {"bands", 0, OPTION_COUNT, "B", "for minhash: candidates share one of B bands"},                               \
         {"rows", 0, OPTION_COUNT, "R", "for minhash: a band is R slots of the signature"},                             \
@@ -48,7 +53,9 @@ typedef struct batch_command {
         RECIPE_OPTIONS,                                                                                                \
         {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
-        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"}, MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
+        {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
+        {"verbose", 0, OPTION_FLAG, NULL, "say how pairs are searched for, and which share of them is found"},         \
+        MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that store what was read. */
 #define WORK_OPTIONS                                                                                         \
@@ -116,7 +123,7 @@ void batch_put_id(batch_command *b, const char *name, uint64_t position);
 /* Writes the line, and begins the next. */
 doppel_status batch_write_line(batch_command *b, writer *w);
 
-/* Reports how pairs are searched for, and the expected recall. */
+/* With --verbose: reports how pairs are searched for, and the expected recall. */
 void batch_tell_plan(const batch_command *b);
 
 /* The beginning of a summary: `{`, method, recipe, counts, figures. */

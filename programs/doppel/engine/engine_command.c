@@ -12,14 +12,6 @@
 
 /* ---- options ---- */
 
-static const choice nears[] = {{"similarity", DOPPEL_NEAR_SIMILARITY}, {"distance", DOPPEL_NEAR_DISTANCE}, {NULL, 0}};
-static const choice switches[] = {{"on", DOPPEL_SWITCH_ON}, {"off", DOPPEL_SWITCH_OFF}, {NULL, 0}};
-static const choice durabilities[] = {
-    {"none", DOPPEL_DURABLE_NONE}, {"batch", DOPPEL_DURABLE_BATCH}, {"each", DOPPEL_DURABLE_EACH}, {NULL, 0}};
-static const choice levels[] = {
-    {"error", DOPPEL_LOG_ERROR}, {"warning", DOPPEL_LOG_WARNING}, {"info", DOPPEL_LOG_INFO}, {NULL, 0}};
-static const choice forms[] = {{"text", false}, {"json", true}, {NULL, 0}};
-
 /* Seconds of "30d", "12h", "90m", "45s", "45" or "never". */
 static bool read_ttl(const char *text, uint64_t *seconds) {
     static const struct {
@@ -69,7 +61,7 @@ static bool settle_option(const cli_args *args, uint64_t *seconds) {
 /* A distance or a similarity implies that kind of near. */
 static bool near_option(const cli_args *args, unsigned *near) {
     const char *similarity = args_text(args, "similarity"), *distance = args_text(args, "distance");
-    if (!choose_one(args, "near", nears, near))
+    if (!choose_one(args, "near", near))
         return false;
     if (similarity && distance && !*near) {
         message("give --similarity or --distance, not both");
@@ -100,7 +92,7 @@ static bool sample_option(const cli_args *args, uint64_t *sample) {
 
 static bool log_options(engine_command *e) {
     unsigned level = DOPPEL_LOG_INFO, json = false;
-    bool good = choose_one(e->args, "log-level", levels, &level) && choose_one(e->args, "log-format", forms, &json);
+    bool good = choose_one(e->args, "log-level", &level) && choose_one(e->args, "log-format", &json);
     e->options.log_level = (doppel_log_level)level;
     e->options.log_json = json;
     if (good && !args_text(e->args, "log") && (args_text(e->args, "log-level") || args_text(e->args, "log-format"))) {
@@ -115,9 +107,8 @@ static bool making_options(engine_command *e) {
     const cli_args *args = e->args;
     doppel_engine_options *o = &e->options;
     unsigned near = DOPPEL_NEAR_PRESET, titles = DOPPEL_SWITCH_PRESET, content = DOPPEL_CONTENT_MAIN;
-    if (!near_option(args, &near) || !choose_one(args, "titles", switches, &titles) ||
-        !choose_one(args, "content", content_choices, &content) ||
-        !choose_some(args, "url-keep", url_rule_choices, &o->url_without) || !sample_option(args, &o->sample) ||
+    if (!near_option(args, &near) || !choose_one(args, "titles", &titles) || !choose_one(args, "content", &content) ||
+        !choose_some(args, "url-keep", &o->url_without) || !sample_option(args, &o->sample) ||
         !args_share(args, "similarity", &o->similarity) || !args_share(args, "title-similarity", &o->title_similarity))
         return false;
     uint64_t distance = args_number(args, "distance", 0);
@@ -157,11 +148,10 @@ static bool engine_options(engine_command *e) {
     unsigned duplicate = DOPPEL_DUPLICATE_PRESET, same_url = DOPPEL_SAME_URL_PRESET, durable = DOPPEL_DURABLE_PRESET,
              veto = DOPPEL_SWITCH_PRESET;
     if (!fits_place(args, &e->place) || (!o->must_exist && !making_options(e)) || !log_options(e) ||
-        !choose_one(args, "on-duplicate", duplicate_choices, &duplicate) ||
-        !choose_one(args, "on-same-url", same_url_choices, &same_url) ||
-        !choose_one(args, "durability", durabilities, &durable) || !ttl_option(args, &o->ttl) ||
+        !choose_one(args, "on-duplicate", &duplicate) || !choose_one(args, "on-same-url", &same_url) ||
+        !choose_one(args, "durability", &durable) || !ttl_option(args, &o->ttl) ||
         !settle_option(args, &o->clock_settle) || !args_share(args, "title-share", &o->title_share) ||
-        !choose_one(args, "title-veto", switches, &veto))
+        !choose_one(args, "title-veto", &veto))
         return false;
     uint64_t threads = args_number(args, "threads", 0);
     o->on_duplicate = (doppel_on_duplicate)duplicate;

@@ -45,7 +45,7 @@ static void put_text(text_buffer *out, const char *value) {
 static void put_url_rules(text_buffer *out, unsigned without) {
     bool first = true;
     text_put(out, "\"");
-    for (const choice *c = url_rule_choices; c->name; c++)
+    for (const cli_choice *c = url_rule_choices; c->name; c++)
         if (without & c->value) {
             text_format(out, "%s%s", first ? "" : ",", c->name);
             first = false;
@@ -122,7 +122,7 @@ static int read_count(doppel_slice value) {
 
 static unsigned read_url_rules(doppel_slice value) {
     unsigned without = 0;
-    for (const choice *c = url_rule_choices; value.data && c->name; c++) {
+    for (const cli_choice *c = url_rule_choices; value.data && c->name; c++) {
         size_t length = strlen(c->name);
         for (const char *p = value.data, *end = p + value.length; p < end; p++) {
             const char *comma = memchr(p, ',', (size_t)(end - p));
@@ -136,7 +136,7 @@ static unsigned read_url_rules(doppel_slice value) {
 }
 
 /* 0 for what is none of them. */
-static unsigned read_choice(doppel_slice value, const choice *choices) {
+static unsigned read_choice(doppel_slice value, const cli_choice *choices) {
     for (; choices->name; choices++)
         if (is_value(value, choices->name))
             return choices->value;

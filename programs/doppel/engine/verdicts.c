@@ -4,10 +4,13 @@
 #include "common/message.h"
 #include "common/stored_json.h"
 #include "engine/feed.h"
+#include "shared/choices.h"
 #include "shared/outputs.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* More is no faster, and takes memory. */
 #define MOST_BATCH 1000000
@@ -21,6 +24,7 @@ typedef struct verdict_job {
     uint64_t known, known_unique, replaced;
     uint64_t named; /* documents that got the id of --id */
     bool unheard;   /* the reader of stdout has gone away */
+    bool sentences; /* for people, in place of JSON */
 } verdict_job;
 
 size_t batch_option(const cli_args *args) {
@@ -67,6 +71,35 @@ static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
         job->by[verdict->reason]++;
 }
 
+/* What the verdict rests on, in words: "similar to a.txt: similarity 0.843". */
+static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check) {
+    const doppel_evidence *e = &verdict->evidence;
+    text_safe(line, verdict->id.data, verdict->id.length);
+    text_put(line, ": ");
+    if (!verdict->is_duplicate) {
+        text_put(line, verdict->known      ? "already there"
+                       : verdict->replaced ? "new text, replaced"
+                       : check             ? "not seen before"
+                                           : "new");
+        return;
+    }
+    text_put(line, verdict->reason == DOPPEL_REASON_URL     ? "the same URL as "
+                   : verdict->reason == DOPPEL_REASON_TITLE ? "a title similar to that of "
+                   : e->same_digest                         ? "the same words as "
+                                                            : "similar to ");
+    text_safe(line, verdict->original_id.data, verdict->original_id.length);
+    if (verdict->reason == DOPPEL_REASON_TITLE)
+        text_format(line, ": similarity of the titles %.3f", e->title_similarity);
+    if (verdict->reason == DOPPEL_REASON_TITLE && !isnan(e->similarity))
+        text_format(line, ", of the contents %.3f", e->similarity);
+    if (verdict->reason != DOPPEL_REASON_CONTENT || e->same_digest)
+        return;
+    if (!isnan(e->similarity))
+        text_format(line, ": similarity %.3f%s", e->similarity, e->verified ? "" : ", estimated");
+    else if (e->distance >= 0)
+        text_format(line, ": fingerprints differ in %d bit%s", e->distance, e->distance == 1 ? "" : "s");
+}
+
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     verdict_job *job = (verdict_job *)f;
     (void)item;
@@ -74,7 +107,10 @@ static doppel_status write_line(feed *f, const doppel_item *item, const doppel_v
     if (job->unheard)
         return DOPPEL_OK;
     job->line.length = 0;
-    text_verdict(&job->line, verdict, true);
+    if (job->sentences)
+        put_sentence(&job->line, verdict, f->check);
+    else
+        text_verdict(&job->line, verdict, true);
     text_put(&job->line, "\n");
     return job->line.failed ? DOPPEL_ERROR_MEMORY : go_on(job, writer_add(&job->out, job->line.data, job->line.length));
 }
@@ -125,7 +161,11 @@ static int tell_summary(const verdict_job *job, int code) {
 
 /* ---- the run ---- */
 
-static int check_usage(const cli_args *args) {
+static int check_usage(const cli_args *args, bool *sentences) {
+    unsigned text = is_stdout(args_text(args, "output")) && isatty(STDOUT_FILENO);
+    if (!choose_one(args, "print", &text))
+        return EXIT_USAGE;
+    *sentences = text;
     return check_json(args) && check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
 }
 
@@ -145,7 +185,7 @@ static int run(verdict_job *job) {
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     verdict_job job = {.feed = {.check = check, .on_verdict = write_line, .on_batch_end = flush_lines}};
     *duplicates = 0;
-    int code = check_usage(args);
+    int code = check_usage(args, &job.sentences);
     if (code != EXIT_DONE)
         return code;
     job.feed.cli = &job.cli;

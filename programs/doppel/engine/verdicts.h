@@ -6,6 +6,8 @@
 
 #define VERDICT_OPTIONS                                                                              \
     {"output", 'o', OPTION_OUTPUT, "FILE", "write the verdicts to this file in place of stdout"},    \
+        {"print", 0, OPTION_TEXT, "FORM",                                                            \
+         "text: a sentence for each document; jsonl (default: text on a terminal, else jsonl)"},     \
         {"batch", 0, OPTION_COUNT, "N", "give the engine up to N documents at once (default 1000)"}, \
         {"json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object"},         \
         {"id", 0, OPTION_TEXT, "ID", "the id of the document, if it is a single one"},               \

@@ -16,41 +16,18 @@ enum { MOST_CHANGES = 16, MOST_LISTED = 20000 };
 /* Groups that are open when the page opens: the first with differences to show. */
 enum { OPEN_GROUPS = 3 };
 
-static bool is_space(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* ---- words ---- */
-
-/* Words [first, end) with what is between and after them, up to the next word; white space goes after the closing tag.
- */
-static void write_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
-    size_t from = first ? t->ranges.range[first].start : 0,
-           to = end < t->words ? t->ranges.range[end].start : t->length;
-    size_t last = to;
-    if (first >= end)
-        return;
-    while (last > from && is_space(t->text[last - 1]))
-        last--;
-    html_put(page, tags[0]);
-    html_text(page, t->text + from, last - from);
-    html_put(page, tags[1]);
-    if (last < to)
-        html_put(page, " ");
-}
-
 /* A run of words, without its middle if it is long. */
 static void write_run(html *page, const diff_text *t, const diff_run *run, const char *tags[2]) {
     bool same = run->kind == DIFF_SAME;
     size_t whole = same ? SAME_WHOLE : CHANGE_WHOLE, shown = same ? SAME_END : CHANGE_END;
     size_t end = run->first + run->count;
     if (run->count <= whole) {
-        write_words(page, t, run->first, end, tags);
+        html_words(page, t, run->first, end, tags);
         return;
     }
-    write_words(page, t, run->first, run->first + shown, tags);
+    html_words(page, t, run->first, run->first + shown, tags);
     html_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
-    write_words(page, t, end - shown, end, tags);
+    html_words(page, t, end - shown, end, tags);
 }
 
 static void write_changes(html *page, const diff_text *a, const diff_text *b, const diff *d) {
@@ -111,7 +88,7 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
     write_url(page, kept);
     html_put(page, "</p><p class=\"text\" dir=\"auto\">");
     size_t shown = text->words < BEGINNING + 10 ? text->words : BEGINNING;
-    write_words(page, text, 0, shown, none);
+    html_words(page, text, 0, shown, none);
     if (shown < text->words)
         html_skip(page, text->words - shown, "more word", "more words");
     html_put(page, "</p></div>");

@@ -267,6 +267,25 @@ void html_figure_end(html *page, const char *caption) {
     html_format(page, "<figcaption>%s</figcaption></figure>", caption);
 }
 
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+void html_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
+    size_t from = first ? t->ranges.range[first].start : 0,
+           to = end < t->words ? t->ranges.range[end].start : t->length;
+    size_t last = to;
+    if (first >= end)
+        return;
+    while (last > from && is_space(t->text[last - 1]))
+        last--;
+    html_put(page, tags[0]);
+    html_text(page, t->text + from, last - from);
+    html_put(page, tags[1]);
+    if (last < to)
+        html_put(page, " ");
+}
+
 void html_skip(html *page, uint64_t number, const char *one, const char *many) {
     html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
     html_count(page, number, one, many);

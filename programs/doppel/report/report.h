@@ -4,6 +4,7 @@
 #define REPORT_H
 
 #include "common/args.h"
+#include "report/diff.h"
 #include "shared/outputs.h"
 
 /* ---- writing a page: markup, and text from documents, which is escaped ---- */
@@ -68,6 +69,10 @@ void html_tile_begin(html *page, uint64_t number);
 void html_tile_end(html *page);
 void html_figure_begin(html *page, const char *title);
 void html_figure_end(html *page, const char *caption);
+
+/* The words [first, end) of a text between two tags, with what is between and after them, up to the next word; white
+ * space goes after the closing tag. */
+void html_words(html *page, const diff_text *text, size_t first, size_t end, const char *tags[2]);
 
 /* What is left out of a text: [... 41 words ...]. */
 void html_skip(html *page, uint64_t number, const char *one, const char *many);

@@ -5,26 +5,23 @@
 #include "common/args.h"
 #include "doppel.h"
 
-typedef struct choice {
-    const char *name; /* NULL ends a list */
-    unsigned value;
-} choice;
+/* Those of which the words are needed elsewhere: --content (doppel_content), --url-keep (rules that are not applied to
+ * URLs), --on-duplicate, --on-same-url, --method, --unit. */
+extern const cli_choice content_choices[], url_rule_choices[], duplicate_choices[], same_url_choices[],
+    method_choices[], unit_choices[];
 
-extern const choice content_choices[];  /* of --content: doppel_content */
-extern const choice url_rule_choices[]; /* of --url-keep: rules that are not applied to URLs */
+/* The words that an option of a command takes, for the check and for the shell; NULL: it takes anything. */
+const cli_choice *choices_of(const char *command, const char *option);
 
-/* Of --on-duplicate: doppel_on_duplicate; of --on-same-url: doppel_on_same_url. */
-extern const choice duplicate_choices[], same_url_choices[];
-
-/* The value of an option that takes one of some words; *value stays where it is not given. Prints a message and returns
- * false for anything else. */
-bool choose_one(const cli_args *args, const char *option, const choice *choices, unsigned *value);
+/* The value of an option that takes one of its choices; *value stays where it is not given. Prints a message and
+ * returns false for anything else. */
+bool choose_one(const cli_args *args, const char *option, unsigned *value);
 
 /* The same for several, separated by commas, which are or'ed to *value. */
-bool choose_some(const cli_args *args, const char *option, const choice *choices, unsigned *value);
+bool choose_some(const cli_args *args, const char *option, unsigned *value);
 
 /* The word for a value; "" when there is none. */
-const char *choice_name(const choice *choices, unsigned value);
+const char *choice_name(const cli_choice *choices, unsigned value);
 
 #define CONTENT_OPTION                                                                                  \
     {                                                                                                   \

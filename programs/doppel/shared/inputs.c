@@ -146,6 +146,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .refuse_bad = !args_flag(args, "allow-bad"),
         .unseen = on_unseen,
         .tables = get_tables() ? get_tables()->read : NULL,
+        .run_programs = true,
     };
 }
 

@@ -221,7 +221,7 @@ int writer_close(writer *w, int code) {
 /* ---- which outputs are refused ---- */
 
 /* The options whose values are written. */
-static const char *const written[] = {"output", "removed", "save-sketches", "spans", "dropped"};
+static const char *const written[] = {"output", "removed", "save-sketches", "spans", "dropped", "html"};
 enum { WRITTEN = sizeof written / sizeof *written };
 
 static bool same_file(const char *a, const char *b) {
@@ -284,7 +284,7 @@ bool check_output(const char *option, const char *path, const char *input) {
 
 bool check_outputs(const cli_args *args) {
     for (size_t i = 0; i < WRITTEN; i++) {
-        const char *path = args_text(args, written[i]), *against;
+        const char *path = args_text(args, written[i]), *input;
         for (size_t j = 0; path && j < i; j++)
             if (args_text(args, written[j]) && same_file(args_text(args, written[j]), path)) {
                 message("--%s and --%s name the same file: choose another for one of them", written[j], written[i]);
@@ -293,9 +293,11 @@ bool check_outputs(const cli_args *args) {
         for (size_t j = 0; j < args->operand_count; j++)
             if (!check_output(written[i], path, args->operands[j]))
                 return false;
-        for (size_t j = 0; (against = args_again(args, "against", j)); j++)
-            if (!check_output(written[i], path, against))
-                return false;
+        static const char *const read[] = {"against", "in"};
+        for (size_t k = 0; k < sizeof read / sizeof *read; k++)
+            for (size_t j = 0; (input = args_again(args, read[k], j)); j++)
+                if (!check_output(written[i], path, input))
+                    return false;
     }
     return true;
 }

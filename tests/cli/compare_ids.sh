@@ -1,0 +1,38 @@
+# Compare by ids: of records of a file or folder, of an index that keeps texts; and the page.
+line() {
+    printf '{"id":"%s","text":"%s"}\n' "$1" "$2"
+}
+{
+    line one "the quick brown fox jumps over the lazy dog and sleeps in the sun"
+    line two "yesterday the quick brown fox jumps over the lazy cat & it sleeps <b>here</b>"
+    line twice "a"
+    line twice "b"
+} >a.jsonl
+echo "== --in"
+doppel compare --in a.jsonl one two | sed -n '1,4p;/shared passage/,$p'
+doppel compare --in a.jsonl --in missing.jsonl one two >/dev/null
+echo "exit $?"
+doppel compare --in a.jsonl one three
+echo "exit $?"
+doppel compare --in a.jsonl one twice
+echo "exit $?"
+echo "== --index"
+doppel add --index kept --keep-text a.jsonl >/dev/null
+doppel compare --index kept --json one two | grep -o '"idB".*"wordsB":[0-9]*'
+doppel compare --index kept one three
+echo "exit $?"
+doppel add --index bare a.jsonl >/dev/null
+doppel compare --index bare one two
+echo "exit $?"
+doppel compare --index kept --in a.jsonl one two
+echo "exit $?"
+echo "== --html"
+doppel compare --in a.jsonl one two --html page.html | head -1
+grep -o '<mark>[^/]*/mark>' page.html
+grep -o 'sleeps &lt;b&gt;[^ ]*' page.html
+grep -o 'Similarity (Jaccard)[^/]*/th><td>[0-9.]*' page.html
+doppel compare --in a.jsonl one two --html a.jsonl
+echo "exit $?"
+doppel compare --in a.jsonl one none --html none.html
+echo "exit $?"
+ls none.html 2>/dev/null

@@ -1,0 +1,39 @@
+# Overlap for people: essays of which two share 184 words, 28 % of each, are found without options; ranked lines on a
+# terminal, JSON lines in a pipe, and a page.
+mkdir essays
+shared="$(seq -s ' ' 5000 5183)"
+{ seq -s ' ' 1000 1199; echo "$shared"; seq -s ' ' 1200 1469; } >essays/anna.txt
+{ seq -s ' ' 2000 2149; echo "$shared"; seq -s ' ' 2150 2479; } >essays/ben.txt
+seq -s ' ' 3000 3600 >essays/carla.txt
+{ seq -s ' ' 5000 5010; seq -s ' ' 4000 4500; } >essays/dora.txt # 11 words of it: too little
+{ seq -s ' ' 3000 3300 | sed 's/3..5 /CHANGED /g'; } >'essays/<b>emil.txt'
+echo "== piped"
+doppel overlap essays | sed 's/"passages":.*/.../'
+echo "== on a terminal"
+script -qec "stty cols 80; doppel overlap essays" /dev/null </dev/null | tr -d '\r'
+echo "== narrow"
+script -qec "stty cols 50; doppel overlap essays --top 1" /dev/null </dev/null | tr -d '\r'
+echo "== asked for"
+doppel overlap essays --print text --words 200
+doppel overlap essays --print text --words 100 -o ranking.txt && cat ranking.txt
+echo "== a page"
+doppel overlap essays --html page.html | wc -l
+grep -o '<h3>.*</h3>' page.html | sed 's/<.h3>.*//'
+grep -c '<b>emil' page.html
+# Shaded: the passages of the changed copy and one of 184 words, on both sides, and the example in the head.
+grep -o '<mark>' page.html | wc -l
+grep -o 'shaded</mark>; [a-z ]*' page.html
+grep -o '<h4>[^<]*' page.html | sort | uniq -c
+doppel overlap essays --html - | head -c 15
+echo
+doppel overlap essays --html page2.html --top 1 >/dev/null && grep -o '[^>]*share the most[^<]*' page2.html
+echo "== usage"
+doppel overlap essays --top 5
+echo "exit $?"
+doppel overlap essays --print table
+echo "exit $?"
+doppel overlap essays --html essays/page.html
+echo "exit $?"
+doppel overlap missing --html none.html
+echo "exit $?"
+ls none.html 2>/dev/null
