@@ -192,7 +192,7 @@ def large_texts(browser, address):
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector(".hunk")
     took = time.monotonic() - began
-    if took > 20:  # about 0.7 s; other tests may keep the machine busy
+    if took > 20:  # other tests may keep the machine busy
         yield f"it takes {took:.1f} s to compare {len(one)} characters"
     for step, said in (("Next", "1 of"), ("Next", "2 of"), ("Previous", "1 of")):
         page.get_by_role("button", name=step, exact=True).click()
