@@ -53,7 +53,7 @@ typedef struct run_result {
     uint64_t removed, identical; /* at the run's similarity; identical: of them, those with a similarity of 1 */
     uint64_t groups;
     int from;                       /* the least step that is known */
-    uint64_t removed_at[RUN_STEPS]; /* documents that would go at each step */
+    uint64_t removed_at[RUN_STEPS]; /* documents that are removed at each step */
     run_group largest[RUN_GROUPS];
     int largest_count;
     doppel_edge example[RUN_STEPS][RUN_EXAMPLES];

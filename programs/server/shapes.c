@@ -384,7 +384,7 @@ static const shape_info shape_run_group = {"RunGroup", "Documents of which one s
 
 static const field run_threshold_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
-    COUNT("removed", "documents that would go"),
+    COUNT("removed", "documents that are not kept"),
     END,
 };
 static const shape_info shape_run_threshold = {

@@ -136,10 +136,10 @@ def file(browser, address):
     page.locator("input[type=range]").fill("100")
     at_100 = tiles()
     if not at_100[2] < at_80[2] or at_100[1] + at_100[2] != documents:
-        yield f"the slider does not show what would go: {at_80} {at_100}"
+        yield f"the slider does not show what is removed: {at_80} {at_100}"
     yield from is_shown(page, "doppel dedup pages.jsonl -o kept.jsonl --removed removed.jsonl --similarity 1.00", "the command")
     page.locator("input[type=range]").fill("80")
-    for button, count in (("Download what stays", at_80[1]), ("Download the list of what goes", at_80[2])):
+    for button, count in (("Download kept", at_80[1]), ("Download removed", at_80[2])):
         with page.expect_download() as download:
             page.get_by_role("button", name=button).click()
         with open(download.value.path(), "rb") as got:

@@ -18,9 +18,10 @@ function newId() {
   return [...random].map(byte => byte.toString(16).padStart(2, "0")).join("");
 }
 
-// ---- what would go at each threshold ----
+// ---- what is removed at each threshold ----
 
-const HEIGHT = 120;
+const HEIGHT = 140,
+  FLOOR = HEIGHT - 24;
 
 // A curve of removed documents by threshold, with a mark; update(steps, documents, threshold).
 function curve() {
@@ -35,17 +36,20 @@ function curve() {
           first = steps[0].similarity,
           most = Math.max(...steps.map(step => step.removed), 1);
         const x = value => (width * (value - first)) / (1 - first || 1),
-          y = removed => HEIGHT - 4 - ((HEIGHT - 24) * removed) / most;
+          y = removed => FLOOR - ((FLOOR - 24) * removed) / most;
         const points = steps.map(step => `${x(step.similarity).toFixed(1)},${y(step.removed).toFixed(1)}`).join(" ");
         place.replaceChildren(
           svg(
             "svg",
             {class: "picture", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img"},
-            svg("title", null, `Documents that would go, by threshold: at most ${count(most)} of ${count(documents)}`),
-            svg("polygon", {class: "area", points: `0,${HEIGHT - 4} ${points} ${width},${HEIGHT - 4}`}),
+            svg("title", null, `Documents that are removed, by threshold: at most ${count(most)} of ${count(documents)}`),
+            svg("polygon", {class: "area", points: `0,${FLOOR} ${points} ${width},${FLOOR}`}),
             svg("polyline", {class: "curve", points}),
-            svg("line", {class: "axis", x1: 0, x2: width, y1: HEIGHT - 4, y2: HEIGHT - 4}),
-            svg("line", {class: "threshold", x1: x(threshold), x2: x(threshold), y1: 8, y2: HEIGHT - 4}),
+            svg("line", {class: "axis", x1: 0, x2: width, y1: FLOOR, y2: FLOOR}),
+            svg("line", {class: "threshold", x1: x(threshold), x2: x(threshold), y1: 8, y2: FLOOR}),
+            svg("text", {class: "start count", x: 0, y: 14}, `${count(most)} removed`),
+            svg("text", {class: "start", x: 0, y: HEIGHT - 6}, percent(first)),
+            svg("text", {class: "end", x: width, y: HEIGHT - 6}, "100 %"),
           ),
         );
       };
@@ -114,7 +118,7 @@ function groupCard(group) {
       "summary",
       null,
       el("h3", null, name(group.title || group.id)),
-      el("span", {class: "soft"}, `${many(group.size, "document")}, ${count(group.size - 1)} would go. Kept: `, name(group.id)),
+      el("span", {class: "soft"}, `${many(group.size, "document")}, ${count(group.size - 1)} removed. Kept: `, name(group.id)),
     ),
     box("inner", el("ul", {class: "documents"}, copiesList), rest > 0 && soft(`And ${count(rest)} more.`)),
   );
@@ -131,7 +135,7 @@ async function exampleCard(example, threshold, signal) {
       "h3",
       null,
       `${share(example.similarity)} similar: `,
-      goes ? "the second goes" : "both stay",
+      goes ? "the second is removed" : "both are kept",
     ),
     soft(name(a.id), " and ", name(b.id), a.cut || b.cut ? " · the beginning of each" : ""),
     differences({title: a.id, text: a.text}, {title: b.id, text: b.text}, compared),
@@ -145,8 +149,8 @@ function makeView() {
     state: el("p", {class: "soft", role: "status"}),
     bar: el("progress", {max: 1, "aria-label": "How much of the file has been sent"}),
     documents: tile("Documents"),
-    kept: tile("Stay"),
-    removed: tile("Would go"),
+    kept: tile("Kept"),
+    removed: tile("Removed"),
     groups: tile("Groups"),
     slider: el("input", {type: "range", min: 50, max: 100, step: 1, value: 100 * CHOSEN}),
     value: el("output", {class: "score"}),
@@ -187,7 +191,7 @@ class Watch {
         "section",
         {class: "card"},
         box("line", el("h2", null, "What is a copy?"), v.value),
-        field("Documents go that are at least this similar to one that stays", v.slider),
+        field("A document is removed if it is at least this similar to one that is kept", v.slider),
         v.curve.place,
       ),
       (this.ready = el("section", {class: "card", hidden: true})),
@@ -220,7 +224,7 @@ class Watch {
     );
     this.ready.replaceChildren(
       el("h2", null, "Take it with you"),
-      box("buttons", button("Download what stays", get("kept"), {class: "first"}), button("Download the list of what goes", get("removed")), forget),
+      box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), forget),
       el("p", {class: "soft"}, "The same in a terminal:"),
       this.command,
       box(
@@ -286,7 +290,7 @@ class Watch {
     if (grown) this.showGroups();
     if (run.state !== "done") return;
     this.offerFiles();
-    announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} would go`);
+    announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} removed`);
     await this.showExamples();
   }
 
@@ -346,7 +350,7 @@ export async function show(root, route, signal) {
   const drop = box(
     "drop card",
     el("p", {class: "large"}, "Drop a file or a folder here"),
-    soft("JSONL, CSV, TSV, WARC, mbox, text or pages; .gz and .zst too. A folder is read file by file."),
+    soft("JSONL, JSON, CSV, TSV, WARC, mbox, text or pages; .gz, .zst, .bz2 and .xz too. A folder is read file by file."),
     box("buttons", ...choose(false), ...choose(true)),
   );
   takesFiles(drop, start);
