@@ -32,7 +32,7 @@ static double now(void) {
 static void begin(const char *what) {
     /* In a log the interval goes on from one step to the next: many short ones are no reason for many lines. */
     double time = line.active ? now() : 0;
-    if (line.terminal || !line.last)
+    if (line.terminal || line.last == 0)
         line.last = time;
     line.what = what;
     line.begun = time;
