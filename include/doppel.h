@@ -404,7 +404,7 @@ typedef struct doppel_document {
                             else data is NULL */
     const doppel_slice *extra; /* what `extra_keys` asked for, in that order; data NULL: the record has none */
     uint64_t record_at;   /* JSONL, and JSON of one line, in a regular file that is not compressed: the record is the
-                             record.length bytes at this   offset of `file`; else DOPPEL_NO_POSITION */
+                             record.length bytes at this offset of `file`; else DOPPEL_NO_POSITION */
     uint64_t file_number; /* of `file`, from 0 in the order of the input: the same in every run over the same files */
     /* With record_at: the size of the file when it was opened, and when it was changed last by then, in nanoseconds
      * since 1970. Is it still so, the record is still there. */

@@ -12,7 +12,7 @@ class Document(ctypes.Structure):
     _fields_ = [("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", c_char_p),
                 ("line", c_uint64), ("html", Slice), ("charset", c_char_p), ("alias", Slice), ("extra", POINTER(Slice)),
                 ("record_at", c_uint64), ("file_number", c_uint64), ("file_bytes", c_uint64), ("file_changed", c_int64),
-                ("stays", c_bool), ("from_table", c_bool), ("text_value", Slice)]
+                ("stays", c_bool), ("from_table", c_bool), ("text_value", Slice), ("row", Slice), ("header", Slice)]
 
 
 BAD = CFUNCTYPE(None, POINTER(library.Error), c_void_p)

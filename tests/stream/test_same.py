@@ -53,7 +53,8 @@ class Document(ctypes.Structure):
         ("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", ctypes.c_char_p),
         ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p),
         ("record_at", ctypes.c_uint64), ("file_number", ctypes.c_uint64), ("file_bytes", ctypes.c_uint64),
-        ("file_changed", ctypes.c_int64), ("stays", ctypes.c_bool), ("from_table", ctypes.c_bool), ("text_value", Slice))]
+        ("file_changed", ctypes.c_int64), ("stays", ctypes.c_bool), ("from_table", ctypes.c_bool), ("text_value", Slice),
+        ("row", Slice), ("header", Slice))]
 
 
 class Item(ctypes.Structure):
