@@ -251,6 +251,9 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
     reader->seen |= DP_SEEN_RECORD;
     for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
         reader->seen |= has_column(reader, found, i) ? (uint64_t)1 << i : 0;
+    for (size_t i = 0; i < reader->part_count; i++)
+        if (found->of[reader->parts[i].field] || found->of[reader->parts[i].name])
+            reader->parts_seen |= (uint64_t)1 << i;
     if (!has_column(reader, found, DP_FIELD_TEXT) && !has_column(reader, found, DP_FIELD_HTML))
         return no_text_column(reader, unit, &at, found->delimiter);
     return true;

@@ -1256,7 +1256,8 @@ typedef struct input_run {
     pthread_mutex_t reading;
     unit_source source; /* by `reading`, as is the next */
     bool source_ended;
-    uint64_t seen;      /* of dp_reader, of all threads; by `reading` */
+    uint64_t seen; /* of dp_reader, of all threads; by `reading` */
+    uint64_t parts_seen;
     dp_ordered ordered; /* the units, in input order */
     dp_unit *units;     /* by slot */
     size_t unit_count;
@@ -1460,6 +1461,7 @@ static void read_documents(input_run *r, dp_reader *reader) {
         pthread_mutex_lock(&r->reading);
         dp_unit *unit = take_unit(r);
         r->seen |= reader->seen;
+        r->parts_seen |= reader->parts_seen;
         pthread_mutex_unlock(&r->reading);
         if (!unit)
             break;
@@ -1554,16 +1556,30 @@ static void free_run(input_run *r) {
     pthread_mutex_destroy(&r->reading);
 }
 
-/* Names the keys that were asked for and that no record has. */
+static void tell_part(const doppel_input_options *o, doppel_slice name) {
+    char *key = strndup(name.data, name.length);
+    if (key)
+        o->unseen(key, o->user);
+    free(key);
+}
+
+/* Names the keys that were asked for and that no record has; of several in one, those of them. */
 static void tell_unseen(const input_run *r) {
+    size_t part = 0; /* as dp_fields_init numbers them */
     const doppel_input_options *o = &r->options;
     const char *keys[DP_FIELDS] = {o->id_key, o->url_key, o->title_key, o->text_key, o->html_key};
     if (!o->unseen || !(r->seen & DP_SEEN_RECORD))
         return;
     for (size_t i = 0; i < DP_FIELDS + o->extra_count; i++) {
         const char *key = i < DP_FIELDS ? keys[i] : o->extra_keys[i - DP_FIELDS];
-        if (key && !(r->seen >> i & 1))
+        bool seen = r->seen >> i & 1;
+        if (key && !seen)
             o->unseen(key, o->user);
+        for (const char *rest = key && strpbrk(key, ".,") ? key : ""; *rest;) {
+            doppel_slice name = dp_key_next_part(&rest);
+            if (name.length && !(r->parts_seen >> part++ & 1) && seen)
+                tell_part(o, name);
+        }
     }
 }
 

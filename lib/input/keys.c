@@ -38,15 +38,20 @@ static bool add_part(dp_reader *reader, size_t field, const char *name, size_t l
     return true;
 }
 
+doppel_slice dp_key_next_part(const char **key) {
+    doppel_slice part = {*key, strcspn(*key, ",")};
+    *key += part.length + ((*key)[part.length] == ',');
+    return part;
+}
+
 /* Cuts a key at its commas; one that is a plain name has no parts. */
 static bool add_parts(dp_reader *reader, size_t field) {
-    const char *p = reader->fields[field].key, *end = p + reader->fields[field].key_length;
-    if (!memchr(p, '.', (size_t)(end - p)) && !memchr(p, ',', (size_t)(end - p)))
+    const char *p = reader->fields[field].key;
+    if (!strpbrk(p, ".,"))
         return true;
-    for (const char *stop; p < end; p = stop + 1) {
-        stop = memchr(p, ',', (size_t)(end - p));
-        stop = stop ? stop : end;
-        if (stop > p && !add_part(reader, field, p, (size_t)(stop - p)))
+    while (*p) {
+        doppel_slice part = dp_key_next_part(&p);
+        if (part.length && !add_part(reader, field, part.data, part.length))
             return false;
     }
     return true;
@@ -165,6 +170,15 @@ static size_t parts_end(const dp_reader *reader, size_t first) {
     return end;
 }
 
+_Static_assert(DP_PARTS <= 64, "parts_seen has a bit for each");
+
+static void note_parts(dp_reader *reader, size_t first, size_t end) {
+    bool whole = reader->fields[reader->parts[first].field].kind != DP_JSON_ABSENT;
+    for (size_t i = first; i < end; i++)
+        if (whole || reader->fields[reader->parts[i].name].kind != DP_JSON_ABSENT)
+            reader->parts_seen |= (uint64_t)1 << i;
+}
+
 dp_json_result dp_fields_read(dp_reader *reader, const char *record, size_t length) {
     dp_json_result result = dp_json_read(reader->json, record, length, reader->fields, reader->field_count);
     for (size_t i = 0; i < reader->part_count && result == DP_JSON_OK; i++)
@@ -175,6 +189,7 @@ dp_json_result dp_fields_read(dp_reader *reader, const char *record, size_t leng
         return DP_JSON_NO_MEMORY;
     for (size_t i = 0, end; i < reader->part_count; i = end) {
         end = parts_end(reader, i);
+        note_parts(reader, i, end);
         if (reader->fields[reader->parts[i].field].kind == DP_JSON_ABSENT)
             join_parts(reader, i, end);
     }

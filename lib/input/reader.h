@@ -266,7 +266,8 @@ typedef struct dp_reader {
     dp_record_block range;        /* memory for the unit's block, if that is a range */
     uint32_t *starts;             /* and for where its lines start */
     size_t starts_capacity;
-    uint64_t seen; /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
+    uint64_t seen;       /* bits: which of `fields` some record had; DP_SEEN_RECORD: there were records */
+    uint64_t parts_seen; /* bits: which of `parts` some record had, or had no need of */
     /* What was repaired in the current record. */
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
@@ -308,6 +309,9 @@ static inline void dp_skip_mark(const char **bytes, size_t *length) {
 
 /* Sets reader->fields by the keys of its options. False: they name too many fields (DP_WHY_NAMES). */
 bool dp_fields_init(dp_reader *reader);
+
+/* The part of a key up to its next comma, which may be empty; moves the key on to what follows. */
+doppel_slice dp_key_next_part(const char **key);
 #define DP_WHY_NAMES "the keys of records name too many fields"
 
 /* Reads a record of JSON: the values of reader->fields. */

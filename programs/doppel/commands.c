@@ -129,7 +129,7 @@ static const cli_command commands[] = {
      "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
      "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
      "the measurements: content_hash is near content as well as the same words, and similarity and sameDigest say "
-     "which. On a terminal a sentence takes the place of the JSON line (--format). Evidence counts in this order: the "
+     "which. On a terminal a sentence takes the place of the JSON line (--print). Evidence counts in this order: the "
      "same URL, the same words, near content, a similar title.\n"
      "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
      "them. "

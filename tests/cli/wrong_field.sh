@@ -101,3 +101,7 @@ echo "== a pipe does not wait"
 } | doppel check --index new - >fed 2>/dev/null
 echo "exit $?"
 grep -c . asked
+
+# One of several that no record has.
+printf 'nr,question,answer\n1,one two three four five,six\n' > faq.csv
+doppel dedup --id-key nr --text-key question,answr faq.csv -o - 2>&1

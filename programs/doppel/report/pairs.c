@@ -28,7 +28,9 @@ static const char style[] = ":root{--shared:#ffe69c;--shared-ink:#3d2c00}"
                             ".stretch{border-top:1px solid var(--line);padding:12px 0;gap:8px 28px}"
                             ".stretch h4{grid-column:1/-1;font-weight:600;font-size:14px;color:var(--soft)}"
                             ".stretch .meta{margin:0 0 4px}.percent{font-variant-numeric:tabular-nums}"
-                            "@media(max-width:760px){.stretch .text{padding-bottom:8px}}";
+                            "@media(max-width:760px){.stretch .text{padding-bottom:8px}}"
+                            /* Printers leave backgrounds out. */
+                            "@media print{mark{text-decoration:underline;font-weight:600;print-color-adjust:exact}}";
 
 size_t pair_sum(shared_pair *pair) {
     size_t longest = 0;

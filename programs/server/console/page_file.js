@@ -125,17 +125,17 @@ function groupCard(group) {
 }
 
 async function exampleCard(example, threshold, signal) {
-  const goes = example.similarity >= threshold;
+  const copies = example.similarity >= threshold;
   const {a, b} = example;
   const compared = await compare({a: {text: a.text}, b: {text: b.text}}, signal);
   return el(
     "section",
-    {class: `card example ${goes ? "copy" : "new"}`},
+    {class: `card example ${copies ? "copy" : "new"}`},
     el(
       "h3",
       null,
       `${share(example.similarity)} similar: `,
-      goes ? "the second is removed" : "both are kept",
+      copies ? "copies of each other" : "not copies of each other",
     ),
     soft(name(a.id), " and ", name(b.id), a.cut || b.cut ? " · the beginning of each" : ""),
     differences({title: a.id, text: a.text}, {title: b.id, text: b.text}, compared),
