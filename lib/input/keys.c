@@ -38,12 +38,6 @@ static bool add_part(dp_reader *reader, size_t field, const char *name, size_t l
     return true;
 }
 
-doppel_slice dp_key_next_part(const char **key) {
-    doppel_slice part = {*key, strcspn(*key, ",")};
-    *key += part.length + ((*key)[part.length] == ',');
-    return part;
-}
-
 /* Cuts a key at its commas; one that is a plain name has no parts. */
 static bool add_parts(dp_reader *reader, size_t field) {
     const char *p = reader->fields[field].key;

@@ -311,7 +311,11 @@ static inline void dp_skip_mark(const char **bytes, size_t *length) {
 bool dp_fields_init(dp_reader *reader);
 
 /* The part of a key up to its next comma, which may be empty; moves the key on to what follows. */
-doppel_slice dp_key_next_part(const char **key);
+static inline doppel_slice dp_key_next_part(const char **key) {
+    doppel_slice part = {*key, strcspn(*key, ",")};
+    *key += part.length + ((*key)[part.length] == ',');
+    return part;
+}
 #define DP_WHY_NAMES "the keys of records name too many fields"
 
 /* Reads a record of JSON: the values of reader->fields. */
