@@ -356,10 +356,13 @@ static doppel_status copy_piece_to(record_copying *c, size_t piece, char *to, do
             d++;
             continue;
         }
-        uint64_t position = dp_doc_position(&batch->documents.doc[d]);
+        const dp_doc *doc = batch->documents.doc;
+        uint32_t i = d;
+        uint64_t position = dp_doc_position(&doc[d]);
         size_t length = (size_t)find_stretch(c, &d, end);
         DP_TRY(dp_record_files_read(&batch->readings.files, position, to, length, error));
-        to[length] = '\n';
+        for (; i < d; i++) /* what stands there may be the comma of an array */
+            to[dp_doc_position(&doc[i]) + doc[i].record_length - position] = '\n';
         to += length + 1;
     }
     return DOPPEL_OK;
