@@ -356,10 +356,13 @@ static doppel_status copy_piece_to(record_copying *c, size_t piece, char *to, do
             d++;
             continue;
         }
-        uint64_t position = dp_doc_position(&batch->documents.doc[d]);
+        const dp_doc *doc = batch->documents.doc;
+        uint32_t i = d;
+        uint64_t position = dp_doc_position(&doc[d]);
         size_t length = (size_t)find_stretch(c, &d, end);
         DP_TRY(dp_record_files_read(&batch->readings.files, position, to, length, error));
-        to[length] = '\n';
+        for (; i < d; i++) /* what stands there may be the comma of an array */
+            to[dp_doc_position(&doc[i]) + doc[i].record_length - position] = '\n';
         to += length + 1;
     }
     return DOPPEL_OK;
@@ -593,16 +596,50 @@ static bool is_name(const void *user, uint64_t number) {
     return !strcmp(looked->files->file[number - 1].name, looked->name);
 }
 
-/* No two files have one output, and none is an input. */
+static uint64_t name_key(const char *name) {
+    return dp_murmur3(name, strlen(name), 0);
+}
+
+/* Whether an output can take its place: that is no input and no folder, and no file stands in the way to it. */
+static doppel_status check_place(const planning *p, const dp_output_file *file) {
+    struct stat there;
+    char path[4096];
+    if (snprintf(path, sizeof path, "%s/%s", p->batch->files.folder, file->name) >= (int)sizeof path)
+        return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0, "the name of its output is too long");
+    if (stat(path, &there))
+        return errno != ENOTDIR
+                   ? DOPPEL_OK
+                   : dp_fail_at(p->error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(errno));
+    if (dp_hashmap_find(&p->inputs, file_key(&there)))
+        return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, path, 0, "is an input: choose another folder");
+    if (S_ISDIR(there.st_mode))
+        return dp_fail_at(p->error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(EISDIR));
+    return DOPPEL_OK;
+}
+
+/* No output is a folder that another one is in. */
+static doppel_status check_folders_of(const planning *p, const dp_output_file *file) {
+    const dp_output_files *files = &p->batch->files;
+    for (char *slash = strchr(file->name, '/'); slash; slash = strchr(slash + 1, '/')) {
+        const looked_name looked = {files, file->name};
+        *slash = 0;
+        uint64_t number = dp_hashmap_find_if(&p->names, name_key(file->name), is_name, &looked);
+        *slash = '/';
+        if (number)
+            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                              "needs a folder of the name that the output of %s has, %s: run them apart",
+                              files->file[number - 1].input, files->file[number - 1].name);
+    }
+    return DOPPEL_OK;
+}
+
+/* No two files have one output, and each can take its place: known before all the work, as outputs appear together. */
 static doppel_status check_names(planning *p) {
     const dp_output_files *files = &p->batch->files;
     for (size_t i = 0; i < files->count; i++) {
         const dp_output_file *file = &files->file[i];
         const looked_name looked = {files, file->name};
-        uint64_t *number =
-            dp_hashmap_add_if(&p->names, dp_murmur3(file->name, strlen(file->name), 0), is_name, &looked);
-        struct stat there;
-        char path[4096];
+        uint64_t *number = dp_hashmap_add_if(&p->names, name_key(file->name), is_name, &looked);
         if (!number)
             return dp_no_memory(p->error);
         if (*number)
@@ -611,11 +648,10 @@ static doppel_status check_names(planning *p) {
                               "them apart",
                               files->file[*number - 1].input, file->name);
         *number = i + 1;
-        if (snprintf(path, sizeof path, "%s/%s", files->folder, file->name) >= (int)sizeof path)
-            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0, "the name of its output is too long");
-        if (!stat(path, &there) && dp_hashmap_find(&p->inputs, file_key(&there)))
-            return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, path, 0, "is an input: choose another folder");
+        DP_TRY(check_place(p, file));
     }
+    for (size_t i = 0; i < files->count; i++)
+        DP_TRY(check_folders_of(p, &files->file[i]));
     return DOPPEL_OK;
 }
 
@@ -632,7 +668,7 @@ static doppel_status check_folder(const char *folder, doppel_error *error) {
         else
             slash[slash == path] = 0;
     }
-    int reason = stat(path, &there) || access(path, W_OK | X_OK) ? errno : S_ISDIR(there.st_mode) ? 0 : ENOTDIR;
+    int reason = stat(path, &there) ? errno : !S_ISDIR(there.st_mode) ? ENOTDIR : access(path, W_OK | X_OK) ? errno : 0;
     if (reason)
         return dp_fail_at(error, DOPPEL_ERROR_IO, folder, 0, "cannot be written: %s", strerror(reason));
     return DOPPEL_OK;
@@ -649,9 +685,9 @@ static doppel_status plan(doppel_batch *batch, const char *const *paths, size_t 
         return dp_no_memory(error);
     files->rows = !folder;
     doppel_status status = dp_input_list(&list, &batch->settings.input, add_output, &p, &own);
-    DP_THEN(status, folder ? check_names(&p) : check_headers(files, &own));
     if (folder)
         DP_THEN(status, check_folder(folder, &own));
+    DP_THEN(status, folder ? check_names(&p) : check_headers(files, &own));
     dp_hashmap_free(&p.names);
     dp_hashmap_free(&p.inputs);
     if (status != DOPPEL_OK && error)

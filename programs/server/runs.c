@@ -26,6 +26,7 @@ enum {
     KEEPER_STEP = 100,        /* milliseconds */
     WAIT_MOST = 20 * 1000000, /* microseconds that a request waits for news */
     QUIET_MOST = 30,          /* seconds until a client should try again */
+    FIRST = 10,               /* bytes of a file that say how it is packed */
 };
 
 /* ---- folders ---- */
@@ -171,6 +172,11 @@ static void drop(file_run *r) {
     has_changed(r);
 }
 
+/* The library reads it in the same way, without the lock. */
+static bool is_stopped(const file_run *r) {
+    return __atomic_load_n(&r->stop, __ATOMIC_RELAXED);
+}
+
 /* ---- the thread of a run ---- */
 
 /* Clients must not see paths of the machine. */
@@ -210,7 +216,7 @@ static void publish(file_run *r, run_result *result, doppel_status status, const
 static bool wait_for_bytes(file_run *r, uint64_t bytes) {
     runs *all = r->all;
     pthread_mutex_lock(&all->lock);
-    while (!r->stop && !r->received_all && r->received < bytes)
+    while (!is_stopped(r) && !r->received_all && r->received < bytes)
         pthread_cond_wait(&all->change, &all->lock);
     bool whole = r->received_all;
     pthread_mutex_unlock(&all->lock);
@@ -221,10 +227,10 @@ static void *analyse(void *user) {
     file_run *r = user;
     runs *all = r->all;
     uint64_t documents = FIRST_DOCUMENTS, bytes = FIRST_BYTES;
-    for (bool done = false; !done && !r->stop; documents *= 4, bytes *= 4) {
+    for (bool done = false; !done && !is_stopped(r); documents *= 4, bytes *= 4) {
         doppel_error error = {0};
         bool whole = wait_for_bytes(r, bytes);
-        if (r->stop)
+        if (is_stopped(r))
             break;
         run_result *result = calloc(1, sizeof *result);
         pthread_mutex_lock(&all->analysing);
@@ -240,7 +246,7 @@ static void *analyse(void *user) {
                                  .stop = &r->stop};
         doppel_status status = result ? run_analyse(&input, result, &error) : DOPPEL_ERROR_MEMORY;
         pthread_mutex_unlock(&all->analysing);
-        if (r->stop) {
+        if (is_stopped(r)) {
             run_result_free(result);
             free(result);
             break;
@@ -380,10 +386,9 @@ void runs_close(runs *all) {
 
 typedef struct upload {
     file_run *run;
-    text_buffer raw; /* what came, packed or not */
-    bool looked;     /* at its first bytes */
-    bool written;    /* something of it */
-    char first[4];   /* bytes that were unpacked */
+    text_buffer raw;   /* what came, packed or not */
+    bool looked;       /* at its first bytes */
+    char first[FIRST]; /* bytes that were unpacked */
     size_t first_count;
 } upload;
 
@@ -413,7 +418,7 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     if ((!id && !make_id(made->id)) || !copy_text(name ? name : "file", &made->name) ||
         !copy_text(request_choice(r, "textKey"), &made->text_key) ||
         !copy_text(request_choice(r, "idKey"), &made->id_key) ||
-        asprintf(&made->folder, "%s/%s", all->folder, made->id) < 0 ||
+        asprintf(&made->folder, "%s/%llu", all->folder, ++all->folders) < 0 ||
         asprintf(&made->path, "%s/input%s", made->folder, ending_of(name)) < 0) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
         return false;
@@ -494,10 +499,21 @@ bool upload_receive(request *r, const char *bytes, size_t length) {
     return r->upload->raw.failed || r->upload->raw.length >= ENOUGH;
 }
 
+/* What the library tells a packed file by (dp_stream_open); CODING_UNKNOWN: bzip2 and xz, which are not unpacked here.
+ */
 static body_coding coding_of(const char *bytes, size_t length) {
+    static const char skippable[] = "\x2a\x4d\x18"; /* after a byte of 0x50 to 0x5F */
     if (length >= 2 && !memcmp(bytes, "\x1f\x8b", 2))
         return CODING_GZIP;
-    return length >= 4 && !memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ? CODING_ZSTD : CODING_PLAIN;
+    if (length >= 4 && (!memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
+                        (((unsigned char)*bytes & 0xF0) == 0x50 && !memcmp(bytes + 1, skippable, 3))))
+        return CODING_ZSTD;
+    if (length >= 6 && !memcmp(bytes, "\xfd\x37zXZ", 6))
+        return CODING_UNKNOWN;
+    bool bzip2 =
+        length >= FIRST && !memcmp(bytes, "BZh", 3) &&
+        (!memcmp(bytes + 4, "\x31\x41\x59\x26\x53\x59", 6) || !memcmp(bytes + 4, "\x17\x72\x45\x38\x50\x90", 6));
+    return bzip2 ? CODING_UNKNOWN : CODING_PLAIN;
 }
 
 /* A packed file is unpacked here, where its size has limits, whatever its name is. */
@@ -507,7 +523,7 @@ static bool unpack(request *r) {
         return true;
     u->looked = true;
     body_coding coding = coding_of(u->raw.data, u->raw.length);
-    if (r->body.coding != CODING_PLAIN || coding == CODING_PLAIN)
+    if (r->body.coding != CODING_PLAIN || (coding != CODING_GZIP && coding != CODING_ZSTD))
         return true;
     body_free(&r->body);
     bool fine = body_begin(&r->body, coding) == BODY_FINE;
@@ -515,13 +531,19 @@ static bool unpack(request *r) {
     return fine;
 }
 
-/* Files that are packed twice would be unpacked by the library, to any size. */
-static bool is_packed_again(upload *u, const char *bytes, size_t length) {
+/* What is still packed would be unpacked by the library, to any size. False: it is, and a problem is the answer. */
+static bool is_unpacked(request *r, const char *bytes, size_t length) {
+    upload *u = r->upload;
     while (u->first_count < sizeof u->first && length) {
         u->first[u->first_count++] = *bytes++;
         length--;
     }
-    return coding_of(u->first, u->first_count) != CODING_PLAIN;
+    body_coding coding = coding_of(u->first, u->first_count);
+    if (coding == CODING_UNKNOWN)
+        request_problem(r, PROBLEM_TYPE, NULL, "bzip2 and xz are not unpacked here: send gzip, zstd or the plain file");
+    else if (coding != CODING_PLAIN)
+        request_problem(r, PROBLEM_TYPE, NULL, "the file is packed twice: unpack it once");
+    return coding == CODING_PLAIN;
 }
 
 /* What was unpacked. */
@@ -529,10 +551,8 @@ static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
     upload *u = r->upload;
     uint64_t most = r->service->options.max_run;
-    if (is_packed_again(u, bytes, length)) {
-        request_problem(r, PROBLEM_TYPE, NULL, "the file is packed twice: unpack it once");
+    if (!is_unpacked(r, bytes, length))
         return false;
-    }
     if (length > most - u->run->received) {
         request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes, unpacked", (unsigned long long)most);
         return false;
@@ -872,7 +892,7 @@ static void answer_file(request *r, bool kept) {
     doppel_status status = r->spool ? make_file(&m, kept) : DOPPEL_ERROR_MEMORY;
     if (status == DOPPEL_OK)
         request_answer(r, 200);
-    else if (m.run->stop)
+    else if (is_stopped(m.run))
         request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted meanwhile");
     else if (status == DOPPEL_ERROR_IO)
         no_room(r, "the server has no room on its disk for this file");

@@ -112,8 +112,9 @@ typedef struct runs {
     pthread_cond_t change;
     file_run *first;
     size_t count;
-    char *folder; /* of all of them; NULL: none was made yet */
-    int locked;   /* its lock file */
+    char *folder;               /* of all of them; NULL: none was made yet */
+    int locked;                 /* its lock file */
+    unsigned long long folders; /* made in it so far: not by id, as one of the same id may still be in use */
     bool keeper_runs, stop;
     pthread_t keeper;
 } runs;

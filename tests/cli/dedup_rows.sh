@@ -30,6 +30,7 @@ try - in/a.csv --output-dir none
 try in b.csv in/a.csv --output-dir none
 try in/a.csv in/sub/c.jsonl --output-dir in
 try in --output-dir in/none
+try in --output-dir b.csv
 try in --output-dir b.csv/none
 try in --output-dir none --annotate
 try in --output-dir none -o x.jsonl
@@ -51,3 +52,11 @@ echo "== nothing appears when the run fails"
 mkdir -p half/a.csv
 quiet doppel dedup in --output-dir half
 find half | LC_ALL=C sort
+mkdir -p late/sub/c.jsonl.gz blocked folder/a.csv
+echo kept >blocked/sub
+cp b.csv folder/a.csv/b.csv
+quiet doppel dedup in --output-dir late
+quiet doppel dedup in --output-dir blocked
+quiet doppel dedup in/a.csv folder --output-dir nowhere
+ls nowhere 2>/dev/null
+find late blocked | LC_ALL=C sort

@@ -12,6 +12,9 @@ doppel fingerprint --text-key meta.text a.json
 doppel dedup -q --text-key meta.text a.json -o -
 tr -d '\n' <a.json >one-line
 doppel dedup -q --text-key meta.text one-line -o -
+printf '[{"text":"one two"},{"text":"three four"},{"text":"one two"},{"text":"five six"}]' >packed.json
+doppel dedup -q packed.json -o -
+doppel dedup -q --threads 4 packed.json -o packed.jsonl && cat packed.jsonl
 head -3 a.json | doppel fingerprint --text-key meta.text -
 printf '[{"text":"one two"}, 7, {"text":"three four"}, {"text":"five"}]' | doppel fingerprint -
 echo "== compressed"

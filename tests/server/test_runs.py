@@ -1,7 +1,9 @@
 """Files that are deduplicated by the server: the same bytes as `doppel dedup` writes, found while the file arrives; and
 files, ids and moments that are not good ones."""
+import bz2
 import gzip
 import json
+import lzma
 import os
 import resource
 import shutil
@@ -234,6 +236,30 @@ class Runs(RunTest):
         for packed, status, kind in ((body[:-9], 400, "bad-encoding"), (b"\x1f\x8bnonsense", 400, "bad-encoding"),
                                      (gzip.compress(body), 415, "type"), (gzip.compress(b" " * (64 << 20)), 413, "too-large")):
             self.assertProblem(self.server.ask("POST", "/v1/runs", packed, LINES), status, kind)
+        self.wait_until_gone()
+
+    def test_files_that_the_library_would_unpack(self):
+        """To any size: bzip2 and xz are refused, and zstd that begins with a skippable frame counts unpacked."""
+        body = jsonl(corpus())
+        for packed in (bz2.compress(body), bz2.compress(b""), lzma.compress(body), gzip.compress(lzma.compress(body))):
+            self.assertProblem(self.server.ask("POST", "/v1/runs", packed, LINES), 415, "type")
+        skipped = b"\x5f\x2a\x4d\x18\x03\0\0\0abc"
+        run = self.finish(self.upload(skipped + words.zstd(body)))
+        self.assertEqual((run["state"], run["received"]), ("done", len(body)))
+        self.delete(run)
+        self.assertProblem(self.server.ask("POST", "/v1/runs", gzip.compress(skipped + words.zstd(body)), LINES), 415, "type")
+        run = self.finish(self.upload(b"BZh9 is how bzip2 begins\n", "?name=x.txt"))
+        self.assertEqual((run["state"], run["documents"]), ("done", 1))
+        self.delete(run)
+        self.wait_until_gone()
+
+    def test_an_id_is_free_once_its_run_is_deleted(self):
+        body = jsonl(words.documents(4000, seed="again"))
+        for _ in range(5):  # the first run may still be analysed when the next one comes
+            self.delete(self.upload(body, "?id=again-0123456789"))
+        run = self.finish(self.upload(body, "?id=again-0123456789"))
+        self.assertEqual((run["state"], run["documents"]), ("done", 4000))
+        self.delete(run)
         self.wait_until_gone()
 
     def test_bad_requests(self):
