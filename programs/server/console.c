@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* The content type of a file, by the ending of its name. */
-static const char *console_type(const char *name) {
+const char *console_type(const char *name) {
     static const struct {
         const char *ending, *type;
     } types[] = {

@@ -12,6 +12,9 @@ typedef struct console_file {
 
 extern const console_file console_files[];
 
+/* The content type of a file, by the ending of its name. */
+const char *console_type(const char *name);
+
 /* What the pages may load: only files of this server, and inline pictures. */
 #define CONSOLE_POLICY                                                                                        \
     "default-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " \

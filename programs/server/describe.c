@@ -1,19 +1,27 @@
 /* describe.c - descriptions of the API, generated from its tables: GET /openapi.json (OpenAPI 3.0) and docs/HTTP.md. */
+#include "server/console.h"
 #include "server/service.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a shape is not described yet; records its name. `done` holds the names, with a space around each. */
-static bool is_new(const shape_info *shape, text_buffer *done) {
-    char name[64];
-    snprintf(name, sizeof name, " %s ", shape->name);
+/* Whether a name did not come yet; records it. `done` holds the names, each between line breaks. */
+static bool is_new_name(doppel_slice name, text_buffer *done) {
+    size_t before = done->length;
+    text_format(done, "\n%.*s\n", (int)name.length, name.data);
     text_add(done, "", 1);
-    bool there = done->failed || strstr(done->data, name);
+    if (done->failed)
+        return false;
     done->length--;
-    if (!there)
-        text_put(done, name);
-    return !there;
+    if (strstr(done->data, done->data + before) == done->data + before)
+        return true;
+    done->length = before;
+    return false;
+}
+
+/* Whether a shape is not described yet. */
+static bool is_new(const shape_info *shape, text_buffer *done) {
+    return is_new_name(doppel_slice_of(shape->name), done);
 }
 
 /* ---- shapes as schemas of OpenAPI ---- */
@@ -53,9 +61,11 @@ static void write_kinds(text_buffer *out, const field *f) {
     unsigned kinds = f->kinds & ~(unsigned)OR_NULL;
     if (kinds == (ANY_STRING | ANY_NUMBER)) {
         text_member(out, "anyOf");
-        text_put(out, "[{\"type\":\"string\"},{\"type\":\"number\"}]");
+        text_format(out, "[{\"type\":\"string\"},{\"type\":\"number\",\"minimum\":0,\"maximum\":%.0f}]", NUMBER_MOST);
     } else if (kinds == ANY_STRING) {
         text_member_string(out, "type", doppel_slice_of("string"));
+        if (f->pattern)
+            text_member_string(out, "pattern", doppel_slice_of(f->pattern));
     } else if (kinds == ANY_NUMBER) {
         write_number(out, f);
     } else if (kinds == ANY_BOOL) {
@@ -113,13 +123,20 @@ static void write_some(text_buffer *out, const shape_info *shape) {
     text_put(out, "]}");
 }
 
-/* The fields that the default index keeps. */
-static void write_kept(text_buffer *out, const index_entry *index) {
-    for (size_t i = 0; i < index->fields.count; i++) {
-        text_member(out, index->fields.names[i]);
-        text_put(out,
-                 "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true,\"description\":\"kept "
-                 "with the document\"}");
+/* The fields that the default index keeps, or those of all indexes; `done` holds those that are there. */
+static void write_kept(text_buffer *out, indexes *all, bool below, text_buffer *done) {
+    index_entry *index;
+    for (size_t n = 0; (below || !n) && (index = indexes_at(all, n)); n++) {
+        for (size_t i = 0; i < index->fields.count; i++) {
+            doppel_slice name = doppel_slice_of(index->fields.names[i]);
+            if (!is_new_name(name, done))
+                continue;
+            text_put(out, ",");
+            text_string(out, name);
+            text_put(out, ":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true,\"description\":"
+                          "\"kept with the document\"}");
+        }
+        indexes_give(all, index);
     }
 }
 
@@ -128,9 +145,10 @@ static void name_schema(char name[64], const shape_info *shape, bool below) {
     snprintf(name, 64, "%s%s", shape->name, shape->kept && below ? "OfIndex" : "");
 }
 
-/* `index` is the default one, if its documents are described; NULL: any. */
-static void write_schema(text_buffer *out, const shape_info *shape, const index_entry *index, bool below) {
+/* `all`: the indexes that there are; NULL: any. `below`: the schema is for all of them, not for the default one. */
+static void write_schema(text_buffer *out, const shape_info *shape, indexes *all, bool below) {
     char name[64];
+    text_buffer fields = {0};
     name_schema(name, shape, below);
     text_member(out, name);
     text_put(out, "{");
@@ -138,14 +156,21 @@ static void write_schema(text_buffer *out, const shape_info *shape, const index_
     text_member_string(out, "description", doppel_slice_of(shape->help));
     text_member(out, "properties");
     text_put(out, "{");
-    for (const field *f = shape->fields; f->name; f++)
+    for (const field *f = shape->fields; f->name; f++) {
         write_field(out, f);
-    if (shape->kept && index)
-        write_kept(out, index);
+        is_new_name(doppel_slice_of(f->name), &fields);
+    }
+    if (shape->kept && all)
+        write_kept(out, all, below, &fields);
+    text_free(&fields);
     text_put(out, "}");
     write_required(out, shape);
     write_some(out, shape);
-    if (shape->kept && !index) { /* a field that an index keeps is a string or a number */
+    if (shape->never) {
+        text_member(out, "not");
+        text_put(out, shape->never);
+    }
+    if (shape->kept && !all) { /* a field that an index keeps is a string or a number */
         text_member(out, "additionalProperties");
         text_put(out, "{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true}");
     } else {
@@ -155,15 +180,15 @@ static void write_schema(text_buffer *out, const shape_info *shape, const index_
 }
 
 /* Writes a shape and those inside it, each once. */
-static void openapi_schemas(text_buffer *out, const shape_info *shape, const index_entry *index, text_buffer *done) {
+static void openapi_schemas(text_buffer *out, const shape_info *shape, indexes *all, text_buffer *done) {
     if (!is_new(shape, done))
         return;
-    write_schema(out, shape, index, false);
+    write_schema(out, shape, all, false);
     if (shape->kept)
-        write_schema(out, shape, NULL, true);
+        write_schema(out, shape, all, true);
     for (const field *f = shape->fields; f->name; f++)
         if (f->shape)
-            openapi_schemas(out, f->shape, index, done);
+            openapi_schemas(out, f->shape, all, done);
 }
 
 /* ---- OpenAPI ---- */
@@ -195,6 +220,7 @@ static void write_parameter(text_buffer *out, const parameter *p) {
         text_member_string(out, "type", doppel_slice_of("string"));
         text_member_count(out, "minLength", (uint64_t)p->least);
         text_member_count(out, "maxLength", (uint64_t)p->most);
+        text_member_string(out, "pattern", doppel_slice_of(p->pattern ? p->pattern : "^[^\\u0000]*$"));
         text_member_string(out, "example", doppel_slice_of(p->example));
     } else {
         text_member_string(out, "type", doppel_slice_of(p->whole ? "integer" : "number"));
@@ -260,6 +286,21 @@ static void write_body(text_buffer *out, const route_info *r, bool below) {
     text_put(out, "}}}");
 }
 
+/* The content of the answer with a file of the console: every type that there is. */
+static void write_console_types(text_buffer *out) {
+    text_buffer done = {0};
+    text_put(out, "{");
+    for (const console_file *file = console_files; file->name; file++) {
+        const char *type = console_type(file->name);
+        doppel_slice name = {type, strcspn(type, ";")};
+        if (is_new_name(name, &done))
+            text_format(out, "%s\"%.*s\":{\"schema\":{\"type\":\"string\"}}", done.length > name.length + 2 ? "," : "",
+                        (int)name.length, type);
+    }
+    text_put(out, "}}");
+    text_free(&done);
+}
+
 static void write_answer(text_buffer *out, const route_info *r, const answer_info *a) {
     char status[8];
     snprintf(status, sizeof status, "%d", a->status);
@@ -268,13 +309,16 @@ static void write_answer(text_buffer *out, const route_info *r, const answer_inf
     text_member_string(out, "description", doppel_slice_of(a->help));
     text_member(out, "content");
     const char *type = a->shape == &shape_problem ? "application/problem+json" : r->type ? r->type : "application/json";
-    size_t length = strcspn(type, ";");
-    text_format(out, "{\"%.*s\":{\"schema\":", (int)length, type);
+    if (r->handle == handle_console && strchr(r->path, '{') && !a->shape) {
+        write_console_types(out);
+        return;
+    }
+    text_format(out, "{\"%.*s\":{\"schema\":", (int)strcspn(type, ";"), type);
     if (r->body == BODY_LINES && a->status == 200)
         text_put(out, "{\"type\":\"string\"}");
     else if (a->shape)
         openapi_reference(out, a->shape);
-    else if (!r->type || strncmp(r->type, "application/octet", 17) == 0) /* /openapi.json, files of the console */
+    else if (!r->type) /* /openapi.json */
         text_put(out, "{}");
     else
         text_put(out, "{\"type\":\"string\"}");
@@ -374,7 +418,7 @@ static void write_tags(text_buffer *out) {
     text_put(out, "]");
 }
 
-void openapi_write(text_buffer *out, const index_entry *index) {
+void openapi_write(text_buffer *out, indexes *all) {
     text_buffer done = {0};
     text_format(out,
                 "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"doppel\",\"version\":\"%s\",\"description\":\"Finds the "
@@ -399,24 +443,20 @@ void openapi_write(text_buffer *out, const index_entry *index) {
     text_put(out, "{");
     for (const route_info *r = routes; r->method; r++) {
         if (r->takes)
-            openapi_schemas(out, r->takes, index, &done);
+            openapi_schemas(out, r->takes, all, &done);
         for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++)
             if (r->answers[i].shape)
-                openapi_schemas(out, r->answers[i].shape, index, &done);
+                openapi_schemas(out, r->answers[i].shape, all, &done);
     }
-    openapi_schemas(out, &shape_problem, index, &done);
-    openapi_schemas(out, &shape_verdict, index, &done);
+    openapi_schemas(out, &shape_problem, all, &done);
+    openapi_schemas(out, &shape_verdict, all, &done);
     text_put(out, "}}}\n");
     text_free(&done);
 }
 
 void handle_openapi(request *r) {
-    indexes *all = &r->service->indexes;
-    index_entry *first = indexes_at(all, 0);
-    openapi_write(&r->answer, first);
+    openapi_write(&r->answer, &r->service->indexes);
     request_answer(r, 200);
-    if (first)
-        indexes_give(all, first);
 }
 
 /* ---- docs/HTTP.md: the table of routes for people ---- */
@@ -452,7 +492,7 @@ static void print_field(text_buffer *out, const field *f) {
         print_escaped(out, f->choices);
     }
     if (f->least != 0 || f->most != 0)
-        text_format(out, " (%g to %g)", f->least, f->most);
+        text_format(out, " (%.16g to %.16g)", f->least, f->most);
     text_put(out, " |\n");
 }
 
@@ -490,7 +530,7 @@ static void print_parameters(text_buffer *out, const route_info *r) {
         if (p->choices)
             text_put(out, p->choices);
         else
-            text_format(out, "%g to %g", p->least, p->most);
+            text_format(out, "%.16g to %.16g%s", p->least, p->most, p->example ? " characters" : "");
         if (p->otherwise)
             text_format(out, "; default %s", p->otherwise);
         text_put(out, p->required ? "; required\n" : "\n");

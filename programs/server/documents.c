@@ -299,6 +299,8 @@ static void answer_similar(request *r, const doppel_item *item) {
     options.similarity = options.similarity > 0 ? options.similarity : 1e-9; /* 0 would be the default */
     if (distance)
         options.distance = (int)request_number(r, "distance");
+    if (options.distance > r->index->bits)
+        options.distance = r->index->bits; /* all of them */
     options.distance_zero = distance && !options.distance;
     doppel_status status = doppel_engine_find_similar(r->index->engine, item, &options, &list, &error);
     if (status == DOPPEL_OK)

@@ -54,8 +54,10 @@ void handle_show_index(request *r) {
 static void tell(request *r, index_result result, doppel_status status, const doppel_error *error) {
     switch (result) {
     case INDEX_NO_NAME:
-        request_problem(r, PROBLEM_BAD_REQUEST, NULL,
-                        "a name has 1 to 64 characters of a-z, 0-9, _ and -, and is not that of the default index");
+        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "a name has 1 to 64 characters of a-z, 0-9, _ and -");
+        break;
+    case INDEX_DEFAULT:
+        request_problem(r, PROBLEM_DEFAULT_INDEX, NULL, "start the server with another one as --index");
         break;
     case INDEX_EXISTS: request_problem(r, PROBLEM_EXISTS, NULL, "drop it first, or choose another name"); break;
     case INDEX_ABSENT: request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes"); break;

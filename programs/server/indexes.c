@@ -534,7 +534,7 @@ static index_entry *take_out(indexes *all, doppel_slice name, index_result *resu
     index_entry *entry = NULL;
     pthread_mutex_lock(&all->lock);
     size_t i = find(all, name);
-    *result = !i ? INDEX_NO_NAME : i == all->count ? INDEX_ABSENT : INDEX_FINE;
+    *result = !i ? INDEX_DEFAULT : i == all->count ? INDEX_ABSENT : INDEX_FINE;
     if (*result == INDEX_FINE) {
         entry = all->list[i];
         memmove(&all->list[i], &all->list[i + 1], (all->count - i - 1) * sizeof(index_entry *));

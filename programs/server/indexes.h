@@ -62,6 +62,7 @@ void index_stats(index_entry *entry, doppel_engine_stats *stats);
 typedef enum index_result {
     INDEX_FINE,
     INDEX_NO_NAME,
+    INDEX_DEFAULT,
     INDEX_EXISTS,
     INDEX_ABSENT,
     INDEX_OFF,

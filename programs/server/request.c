@@ -310,15 +310,26 @@ static bool take_index(request *r) {
 
 /* ---- parameters ---- */
 
-static bool fits(const parameter *p, const char *value) {
+/* The number of characters of a text in UTF-8. */
+static size_t characters(const char *text) {
+    size_t count = 0;
+    for (; *text; text++)
+        count += (*text & 0xC0) != 0x80;
+    return count;
+}
+
+static bool number_fits(const parameter *p, const char *value) {
     char *end;
+    double number = strtod(value, &end);
+    bool plain = *value && *value != '+' && !value[strspn(value, p->whole ? "0123456789" : "0123456789.eE+-")] && !*end;
+    return plain && number >= p->least && number <= p->most;
+}
+
+static bool fits(const parameter *p, const char *value) {
     if (p->example)
-        return strlen(value) >= (size_t)p->least && strlen(value) <= (size_t)p->most;
-    if (!p->choices) {
-        double number = strtod(value, &end);
-        bool plain = *value && !value[strspn(value, "0123456789.")] && !*end;
-        return plain && number >= p->least && number <= p->most && (!p->whole || number == (double)(uint64_t)number);
-    }
+        return characters(value) >= (size_t)p->least && characters(value) <= (size_t)p->most;
+    if (!p->choices)
+        return number_fits(p, value);
     for (const char *at = p->choices; at;) {
         size_t length = strcspn(at, "|");
         if (strlen(value) == length && !memcmp(at, value, length))
@@ -332,10 +343,10 @@ static bool bad_value(request *r, const parameter *p) {
     if (p->choices)
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is one of: %s", p->name, p->choices);
     else if (p->example)
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s has %g to %g bytes", p->name, p->least,
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s has %g to %g characters", p->name, p->least,
                         p->most);
     else
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is a %s from %g to %g", p->name,
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is a %s from %.16g to %.16g", p->name,
                         p->whole ? "whole number" : "number", p->least, p->most);
     return false;
 }
@@ -489,6 +500,8 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_METHOD] = {"method", 405, "This path does not support this method"},
     [PROBLEM_EXISTS] = {"exists", 409, "The index already exists"},
     [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same operation is in progress"},
+    [PROBLEM_RUN_FAILED] = {"run-failed", 409, "The run failed: there is nothing to get"},
+    [PROBLEM_DEFAULT_INDEX] = {"default-index", 409, "The default index cannot be dropped"},
     [PROBLEM_TOO_LARGE] = {"too-large", 413, "The body is too large"},
     [PROBLEM_CUT] = {"cut", 413, "The answer of the batch ends here"},
     [PROBLEM_TYPE] = {"type", 415, "A body of this type or encoding is not accepted"},

@@ -11,25 +11,26 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { .name = "limit", .help = "at most this many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
 #define SIMILARITY \
     { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
-#define DISTANCE \
-    { .name = "distance", .help = "instead of similarity: within this many bits", .most = 128, .whole = true }
-#define CURSOR                                                                                                   \
-    {                                                                                                            \
-        .name = "cursor", .help = "those after this one: `next` of the page before", .least = 1, .most = 0x1p53, \
-        .whole = true                                                                                            \
+#define DISTANCE                                                                                           \
+    {                                                                                                      \
+        .name = "distance", .help = "instead of similarity: within this many bits, or all that there are", \
+        .most = 128, .whole = true                                                                         \
+    }
+#define CURSOR                                                                                                        \
+    {                                                                                                                 \
+        .name = "cursor", .help = "those after this one: `next` of the page before", .least = 1, .most = NUMBER_MOST, \
+        .whole = true                                                                                                 \
     }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
 #define NO_RUN \
     { 404, &shape_problem, "there is no such run" }
 #define RUN_NOT_DONE \
-    { 409, &shape_problem, "it is not done yet" }
+    { 409, &shape_problem, "it is not done yet, or it failed" }
 #define RUN_SIMILARITY \
     { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
-#define INDEX_PROBLEMS                                                              \
-    {409, &shape_problem, "it already exists, or another change is in progress"}, { \
-        501, &shape_problem, "the server has no folder of indexes"                  \
-    }
+#define NO_INDEXES \
+    { 501, &shape_problem, "the server has no folder of indexes" }
 
 const route_info routes[] = {
     {"POST", "/v1/check", "Check a document", "Says whether it was seen before; changes nothing.", RIGHT_READ,
@@ -174,7 +175,8 @@ const route_info routes[] = {
          {{.name = "id",
            .help = "of the run, 16 to 64 characters of a-z, 0-9 and -; without one it is made",
            .example = "5d1f8a0c6e2b4f97",
-           .least = 1,
+           .pattern = "^[a-z0-9-]*$",
+           .least = RUN_ID_LEAST,
            .most = RUN_ID},
           {.name = "name", .help = "of the file", .example = "pages.jsonl", .least = 1, .most = 255},
           {.name = "similarity",
@@ -196,7 +198,7 @@ const route_info routes[] = {
      "seconds in any case.",
      RIGHT_READ, BODY_NONE, NULL, false, RUN_WAIT, handle_run_events,
      .parameters =
-         {{.name = "after", .help = "the version that is known", .otherwise = "0", .most = 0x1p53, .whole = true}},
+         {{.name = "after", .help = "the version that is known", .otherwise = "0", .most = NUMBER_MOST, .whole = true}},
      .operation = "waitForRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/events?after=9", NULL,
                  "{\"id\":\"5d1f8a0c6e2b4f97\",...,\"state\":\"done\",...}"},
@@ -240,7 +242,9 @@ const route_info routes[] = {
      BODY_JSON_OPTIONAL, &shape_index_options, false, RUN_WORKER, handle_create_index, .operation = "createIndex",
      .tag = "indexes",
      .example = {"/v1/indexes/news", "{\"preset\":\"article\",\"keepText\":true}", "{\"name\":\"news\",...}"},
-     .answers = {{201, &shape_index, "it is created"}, INDEX_PROBLEMS}},
+     .answers = {{201, &shape_index, "it is created"},
+                 {409, &shape_problem, "it already exists, or another change is in progress"},
+                 NO_INDEXES}},
     {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_list_indexes,
      .operation = "listIndexes", .tag = "indexes",
      .example = {"/v1/indexes", NULL, "{\"indexes\":[{\"name\":\"default\",...},{\"name\":\"news\",...}]}"},
@@ -253,7 +257,10 @@ const route_info routes[] = {
      "With everything it remembers. The default index cannot be dropped.", RIGHT_ADMIN, BODY_NONE, NULL, false,
      RUN_WORKER, handle_drop_index, .operation = "dropIndex", .tag = "indexes",
      .example = {"/v1/indexes/news", NULL, "{\"name\":\"news\",\"removed\":true}"},
-     .answers = {{200, &shape_removed, "it is gone"}, {404, &shape_problem, "there is none"}, INDEX_PROBLEMS}},
+     .answers = {{200, &shape_removed, "it is gone"},
+                 {404, &shape_problem, "there is none"},
+                 {409, &shape_problem, "it is the default index, or another change is in progress"},
+                 NO_INDEXES}},
     {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_metrics,
      "text/plain; version=0.0.4; charset=utf-8", .operation = "getMetrics", .tag = "server",
      .example = {"/metrics", NULL, "...\ndoppel_uptime_seconds ...\n..."}, .answers = {{200, NULL, "text"}}},

@@ -29,6 +29,10 @@ enum {
     OR_NULL = KIND(JSON_NULL)
 };
 
+/* The most of a number without limits of its own, 2^53 - 1: a double holds it exactly, and any number above it is read
+ * as one that is above it, too. */
+#define NUMBER_MOST 9007199254740991.0
+
 typedef struct field {
     const char *name; /* NULL ends a list */
     unsigned kinds;
@@ -36,16 +40,18 @@ typedef struct field {
     const char *help;
     const struct shape_info *shape; /* of an object, or of the objects of an array */
     const char *choices;            /* of a string, separated by | */
-    double least, most;             /* of a number; both 0: any from 0 */
+    double least, most;             /* of a number; both 0: from 0 to NUMBER_MOST */
     bool whole;                     /* a number without a fraction */
+    const char *pattern;            /* of a string, for /openapi.json; it has no U+0000 then. NULL: any string */
 } field;
 
 typedef struct shape_info {
     const char *name, *help;
     const field *fields;
-    bool open;        /* other fields are allowed, and passed through */
-    bool kept;        /* the fields that the index keeps are allowed */
-    const char *some; /* fields of which it needs one, separated by |; NULL: it does not */
+    bool open;         /* other fields are allowed, and passed through */
+    bool kept;         /* the fields that the index keeps are allowed */
+    const char *some;  /* fields of which it needs one, separated by |; NULL: it does not */
+    const char *never; /* a schema that nothing of this shape fits; NULL: none */
 } shape_info;
 
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
@@ -74,6 +80,8 @@ typedef enum problem_kind {
     PROBLEM_METHOD,
     PROBLEM_EXISTS,
     PROBLEM_IN_PROGRESS,
+    PROBLEM_RUN_FAILED,
+    PROBLEM_DEFAULT_INDEX,
     PROBLEM_TOO_LARGE,
     PROBLEM_CUT,
     PROBLEM_TYPE,
@@ -105,9 +113,10 @@ typedef struct parameter {
     const char *help;
     const char *choices;   /* separated by |; NULL: a number or a text */
     const char *otherwise; /* NULL: none */
-    double least, most;    /* of a number; of a text: how many bytes it has */
+    double least, most;    /* of a number; of a text: how many characters it has */
     bool whole, required;
-    const char *example; /* of a text, which may be any; NULL: it is not a text */
+    const char *example; /* of a text; NULL: it is not a text */
+    const char *pattern; /* of a text, for /openapi.json; NULL: any without U+0000 */
 } parameter;
 
 enum { MAX_PARAMETERS = 6, MAX_ANSWERS = 6 };
@@ -163,9 +172,9 @@ route_match route_find(const char *method, doppel_slice path);
 /* ---- documents made of the tables (describe.c) ---- */
 
 struct text_buffer;
-/* `index` is the default one, whose fields a document may have; NULL: any. */
-struct index_entry;
-void openapi_write(struct text_buffer *out, const struct index_entry *index);
+/* `all` are the indexes, whose fields a document may have; NULL: any. */
+struct indexes;
+void openapi_write(struct text_buffer *out, struct indexes *all);
 void manual_write(struct text_buffer *out);
 
 #endif

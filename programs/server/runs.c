@@ -116,7 +116,7 @@ static bool id_allowed(const char *id) {
     for (size_t i = 0; i < length; i++)
         if (!(id[i] >= 'a' && id[i] <= 'z') && !(id[i] >= '0' && id[i] <= '9') && id[i] != '-')
             return false;
-    return length >= 16 && length <= RUN_ID;
+    return length >= RUN_ID_LEAST && length <= RUN_ID;
 }
 
 static bool make_id(char id[RUN_ID + 1]) {
@@ -407,7 +407,8 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     made->began = (uint64_t)time(NULL);
     made->file = -1;
     if (id && !id_allowed(id)) {
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id has 16 to %d characters of a-z, 0-9 and -", RUN_ID);
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id has %d to %d characters of a-z, 0-9 and -", RUN_ID_LEAST,
+                        RUN_ID);
         return false;
     }
     if (id && find_run(all, id, strlen(id))) {
@@ -875,7 +876,7 @@ static file_run *use_run(request *r) {
         return NULL;
     bool done = found->state == RUN_DONE;
     if (found->state == RUN_FAILED)
-        request_problem(r, PROBLEM_BAD_DOCUMENT, NULL, "the run failed: %s", found->why);
+        request_problem(r, PROBLEM_RUN_FAILED, NULL, "%s", found->why);
     else if (!done)
         request_problem(r, PROBLEM_IN_PROGRESS, NULL, "the file is still being received or analysed");
     found->users += done;

@@ -78,7 +78,7 @@ const run_document *run_result_document(const run_result *result, uint32_t posit
 
 /* ---- runs ---- */
 
-enum { RUN_ID = 64 };
+enum { RUN_ID_LEAST = 16, RUN_ID = 64 };
 
 typedef enum run_state { RUN_RECEIVING, RUN_ANALYSING, RUN_DONE, RUN_FAILED } run_state;
 

@@ -15,6 +15,29 @@
 #define END \
     { .name = NULL }
 
+/* Recipes as far as a pattern can say it (lib/sketch/recipe.c). What it cannot: each part is given once, space=drop
+ * goes with chars=, libcrypto knows the hash, first= and sample= fit into 63 and 32 bits. Stop words and frequencies
+ * cannot be given here. */
+#define RECIPE                                                                                                \
+    "^(page|article|literal|simhash0*([1-9]|[1-5][0-9]|6[0-4]|128)(:((words|chars)=0*([1-9][0-9]{0,2}|1000)|" \
+    "hash=[A-Za-z0-9][A-Za-z0-9/._-]*|weight=(tf|set|sqrt|tf2)|case=(fold|keep)|(punct|space)=(drop|keep)|"   \
+    "first=0*[1-9][0-9]{0,18}|minhash=0*([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|"       \
+    "655[0-2][0-9]|6553[0-6])|sample=0*[1-9][0-9]{0,9}|unicode=[0-9.]{1,23}))*)$"
+
+/* At most 16 names. */
+#define FIELD_NAMES "^,*([^,\\n\\u0000]+(,+|$)){0,16}$"
+
+/* Settings that exclude each other. Near content is defined by a similarity, unless a distance is named. */
+#define EXCLUDED                                                                                                \
+    "{\"anyOf\":[{\"required\":[\"similarity\",\"distance\"]},"                                                 \
+    "{\"required\":[\"near\",\"similarity\"],\"properties\":{\"near\":{\"enum\":[\"distance\"]}}},"             \
+    "{\"required\":[\"near\",\"distance\"],\"properties\":{\"near\":{\"enum\":[\"similarity\"]}}},"             \
+    "{\"required\":[\"near\",\"sample\"],\"properties\":{\"near\":{\"enum\":[\"distance\"]}}},"                 \
+    "{\"required\":[\"distance\",\"sample\"]},"                                                                 \
+    "{\"required\":[\"near\",\"titleVeto\"],\"properties\":{\"near\":{\"enum\":[\"distance\"]},\"titleVeto\":{" \
+    "\"enum\":[true]}}},"                                                                                       \
+    "{\"required\":[\"distance\",\"titleVeto\"],\"properties\":{\"titleVeto\":{\"enum\":[true]}}}]}"
+
 enum { STRING_OR_NULL = ANY_STRING | OR_NULL, NUMBER_OR_NULL = ANY_NUMBER | OR_NULL };
 
 static const field document_fields[] = {
@@ -46,7 +69,7 @@ static const shape_info shape_side = {
 static const field comparison_fields[] = {
     {"a", ANY_OBJECT, .required = true, .help = "the first", .shape = &shape_side},
     {"b", ANY_OBJECT, .required = true, .help = "the second", .shape = &shape_side},
-    {"recipe", ANY_STRING, .help = "page (the default), article, literal or a text form"},
+    {"recipe", ANY_STRING, .help = "page (the default), article, literal or a text form", .pattern = RECIPE},
     {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (5)", .least = 1, .most = 1e6,
      .whole = true},
     END,
@@ -73,14 +96,14 @@ const shape_info shape_results = {"Results", "Search results.", results_fields, 
 static const field index_options_fields[] = {
     {"preset", ANY_STRING, .help = "the preset that the other settings follow (general)",
      .choices = "general|crawl|article"},
-    {"recipe", ANY_STRING, .help = "how text becomes a fingerprint"},
+    {"recipe", ANY_STRING, .help = "how text becomes a fingerprint", .pattern = RECIPE},
     {"near", ANY_STRING, .help = "how near content is defined", .choices = "distance|similarity"},
     {"similarity", ANY_NUMBER, .help = "near: of at least this similarity; implies near similarity", SHARE},
     {"distance", ANY_NUMBER, .help = "near: fingerprints differ in at most this many bits; implies near distance",
      .most = 64, .whole = true},
     {"sample", ANY_NUMBER,
      .help = "near similarity: keep this many hashes of a document, 16 to 4096, and estimate the similarity from them",
-     .most = 4096, .whole = true},
+     .least = 16, .most = 4096, .whole = true},
     {"minWords", ANY_NUMBER, .help = "documents with fewer words are near only if their words are the same",
      .most = 1e6, .whole = true},
     {"titles", ANY_BOOL, .help = "whether a similar title makes a duplicate"},
@@ -89,7 +112,8 @@ static const field index_options_fields[] = {
      .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
              "only"},
     {"keepText", ANY_BOOL, .help = "whether texts are kept"},
-    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (source,date)"},
+    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (source,date)",
+     .pattern = FIELD_NAMES},
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},
     {"onSameUrl", ANY_STRING, .help = "how other text at a known URL is treated", .choices = "duplicate|refresh"},
     {"durability", ANY_STRING, .help = "when an add is acknowledged", .choices = "none|batch|each"},
@@ -97,7 +121,7 @@ static const field index_options_fields[] = {
     END,
 };
 const shape_info shape_index_options = {
-    "IndexOptions", "The settings of an index.", index_options_fields, false, false, NULL};
+    "IndexOptions", "The settings of an index.", index_options_fields, false, false, NULL, EXCLUDED};
 
 static const field no_fields[] = {END};
 const shape_info shape_backup_options = {"Nothing", "An empty object.", no_fields, false, false, NULL};
@@ -503,9 +527,9 @@ static void kinds_named(unsigned kinds, char *to, size_t room) {
 
 static bool check_number(checker *c, const field *f, const json_value *value, const char *pointer) {
     double number = strtod(value->text.data, NULL);
-    double most = f->least == 0 && f->most == 0 ? 9007199254740992.0 : f->most; /* 2^53 */
+    double most = f->least == 0 && f->most == 0 ? NUMBER_MOST : f->most;
     if (!(number >= f->least && number <= most))
-        return wrong(c, pointer, "%s must be from %g to %g", f->name, f->least, most);
+        return wrong(c, pointer, "%s must be from %.16g to %.16g", f->name, f->least, most);
     return !f->whole || number == floor(number) || wrong(c, pointer, "%s must be a whole number", f->name);
 }
 
@@ -544,6 +568,8 @@ static bool check_field(checker *c, const field *f, const json_value *value, con
         return check_number(c, f, value, pointer);
     if (value->kind == JSON_STRING && f->choices)
         return check_choice(c, f, value, pointer);
+    if (value->kind == JSON_STRING && f->pattern && memchr(value->text.data, 0, value->text.length))
+        return wrong(c, pointer, "%s may not contain U+0000", f->name);
     if (value->kind == JSON_OBJECT && f->shape)
         return check_object(c, f->shape, value, pointer);
     return value->kind != JSON_ARRAY || check_array(c, f, value, pointer);

@@ -156,7 +156,7 @@ class Routes(support.ServerTest):
         self.assertProblem(ask.get("/v1/indexes/third"), 404, "no-index")
         self.assertProblem(ask.get("/v1/indexes/third/stats"), 404, "no-index")
         self.assertProblem(ask.ask("DELETE", "/v1/indexes/third"), 404, "no-index")
-        self.assertProblem(ask.ask("DELETE", "/v1/indexes/default"), 400, "bad-request")
+        self.assertProblem(ask.ask("DELETE", "/v1/indexes/default"), 409, "default-index")
         for name in ("..", "a%2Fb", "A", "x" * 65, ".hidden", "a.b", "%00"):
             self.assertEqual(ask.ask("PUT", "/v1/indexes/" + name)[0], 400, name)
         self.assertEqual(ask.ask("DELETE", "/v1/indexes/other-1")[0], 200)

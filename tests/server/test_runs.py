@@ -220,7 +220,7 @@ class Runs(RunTest):
         self.assertEqual(run["state"], "failed")
         self.assertIn("t.csv", run["why"] + run["name"])
         self.assertNotIn(self.tmp, run["why"])
-        self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/kept"), 400, "bad-document")
+        self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/kept"), 409, "run-failed")
         self.delete(run)
         run = self.finish(self.upload(b"", "?name=nothing.jsonl"))
         self.assertEqual((run["state"], run["documents"], run["largest"]), ("done", 0, []))
