@@ -350,7 +350,7 @@ export async function show(root, route, signal) {
   const drop = box(
     "drop card",
     el("p", {class: "large"}, "Drop a file or a folder here"),
-    soft("JSONL, JSON, CSV, TSV, WARC, mbox, text or pages; .gz, .zst, .bz2 and .xz too. A folder is read file by file."),
+    soft("JSONL, JSON, CSV, TSV, WARC, mbox, text or pages; .gz and .zst too. A folder is read file by file."),
     box("buttons", ...choose(false), ...choose(true)),
   );
   takesFiles(drop, start);
