@@ -1,5 +1,5 @@
-/* format.c - the list of formats, telling one by name and content, and three small formats: HTML and plain text, where
- * a file is one document (plain is what no other format claims), and lines, where each line is one. */
+/* format.c - the list of formats, telling one by name and content, and the two formats of files that are one document
+ * each: HTML, and plain text, which is what no other format claims. */
 #include "input/reader.h"
 
 #include <strings.h>

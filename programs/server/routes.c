@@ -167,7 +167,8 @@ const route_info routes[] = {
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
      "The file is analysed while it arrives, in a folder of its own, and nothing of it gets into an index. Any format "
-     "that doppel dedup reads, told by the ending of name or by how the file begins; gzip and zstd are unpacked. "
+     "that doppel dedup reads, told by the ending of name or by how the file begins; gzip and zstd are unpacked, "
+     "bzip2 and xz are refused. "
      "Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run while its file is sent, give "
      "an id of your own.",
      RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,

@@ -158,7 +158,7 @@ static file_run *find_run(runs *all, const char *id, size_t length) {
     return NULL;
 }
 
-/* Its news are told to those who wait; the lock is held by the caller. */
+/* Wakes the requests that wait for a change; the lock is held by the caller. */
 static void has_changed(file_run *r) {
     r->version++;
     r->told = r->received;
@@ -179,7 +179,7 @@ static bool is_stopped(const file_run *r) {
 
 /* ---- the thread of a run ---- */
 
-/* Clients must not see paths of the machine. */
+/* Says why a run failed. Clients must not see paths of the server. */
 static void tell_failure(file_run *r, doppel_status status, const doppel_error *error) {
     const char *found = strstr(error->message, r->path);
     if (status == DOPPEL_ERROR_IO || !error->message[0])
