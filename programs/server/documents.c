@@ -290,6 +290,11 @@ void answer_list(request *r, const char *name, const doppel_stored_list *list, b
     request_answer(r, 200);
 }
 
+/* Whether a document names another one, by its id or URL, and has no content of its own. */
+static bool is_name(const doppel_item *item) {
+    return !item->document.text.length && !item->document.html.data;
+}
+
 static void answer_similar(request *r, const doppel_item *item) {
     const char *distance = request_choice(r, "distance");
     doppel_stored_list list = {0};
@@ -305,6 +310,8 @@ static void answer_similar(request *r, const doppel_item *item) {
     doppel_status status = doppel_engine_find_similar(r->index->engine, item, &options, &list, &error);
     if (status == DOPPEL_OK)
         answer_list(r, "results", &list, true);
+    else if (status == DOPPEL_ERROR_INPUT && is_name(item))
+        no_document(r);
     else
         request_error(r, status, &error);
     doppel_stored_list_free(&list);
@@ -333,5 +340,8 @@ void handle_similar_to(request *r) {
         return;
     r->item.document.id.data = "";
     r->item.document.id.length = 0;
-    answer_similar(r, &r->item);
+    if (is_name(&r->item) && !r->item.document.url.length)
+        answer_list(r, "results", &(doppel_stored_list){0}, true); /* nothing is similar to nothing */
+    else
+        answer_similar(r, &r->item);
 }

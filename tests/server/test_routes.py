@@ -45,6 +45,9 @@ class Routes(support.ServerTest):
         self.assertProblem(ask.get(document_path("one/two ü")), 404, "no-document")
         self.assertProblem(ask.ask("DELETE", document_path("one/two ü")), 404, "no-document")
         self.assertProblem(ask.get(document_path("one/two ü", "/similar")), 404, "no-document")
+        self.assertProblem(ask.post("/v1/similar", {"url": "https://example.org/nowhere"}), 404, "no-document")
+        self.assertEqual(ask.post("/v1/similar?distance=128", {"text": ""})[2], {"results": []})
+        self.assertEqual(ask.post("/v1/similar?distance=128&similarity=1e-130", {"text": words.text(1)})[0], 200)
 
     def test_made_ids(self):
         verdict = self.server.post("/v1/documents", {"url": "http://www.example.com/made?utm_source=x"})[2]
