@@ -1193,7 +1193,7 @@ DOPPEL_API doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_e
 DOPPEL_API uint64_t doppel_batch_group_size(const doppel_batch *batch, uint64_t position);
 /* The value number `index`, from 0, of the group of a document, and how many of its documents, known ones not counted,
  * have it: the most frequent one first, equally frequent ones by their bytes. Documents without the field are not
- * counted. False: there are not so many values. The value is borrowed from the batch. */
+ * counted. False: there are fewer values. The value is borrowed from the batch. */
 DOPPEL_API bool doppel_batch_group_value(const doppel_batch *batch, uint64_t position, size_t index,
                                          doppel_slice *value, uint64_t *count);
 

@@ -221,7 +221,7 @@ def dedup(data: Any, *, against: Any = None, preset: str | None = None, method: 
           progress: Progress = None) -> Any:
     """One of each: the data without copies and near-copies, and without what `against` has.
 
-    Options are those of cluster(), and keep_copies: up to so many documents of each group stay, in the order of `keep`;
+    Options are those of cluster(), and keep_copies: at most this many documents of each group stay, in the order of `keep`;
     copies of what `against` has all go. The data is held while it is worked on, but its strings are not copied.
 
     Gives a Deduplicated, which is Arrow data and has the rows of the caller's own library in `kept`; for a list, a list.

@@ -114,3 +114,16 @@ export function outcome(root, ...children) {
 }
 
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// A figure with its label; set(text, note) changes it.
+export function tile(label) {
+  const value = el("b", null, "–"),
+    note = el("span", {class: "note"});
+  return {
+    box: box("card tile", el("span", null, label), value, note),
+    set(text, more = "") {
+      value.textContent = text;
+      note.textContent = more;
+    },
+  };
+}

@@ -1,7 +1,7 @@
 // File: a file or folder that is dropped here is deduplicated by the server while it arrives: groups form while one
 // watches, a slider shows what each threshold would remove, and the result can be downloaded.
 import {compare, createRun, deleteRun, download, getRun, runEvents, runExamples, runFile} from "./api.js";
-import {announce, box, button, calm, card, el, field, lead, name, soft, svg} from "./dom.js";
+import {announce, box, button, calm, card, el, field, lead, name, soft, svg, tile} from "./dom.js";
 import {differences} from "./differences.js";
 import {fromInput, taken, takesFiles} from "./dropped.js";
 import {bytes, count, many, percent, share} from "./format.js";
@@ -93,18 +93,6 @@ function copies(text, what) {
 }
 
 // ---- parts of the page ----
-
-function tile(label) {
-  const value = el("b", null, "–"),
-    note = el("span", {class: "note"});
-  return {
-    box: box("card tile", el("span", null, label), value, note),
-    set(text, more = "") {
-      value.textContent = text;
-      note.textContent = more;
-    },
-  };
-}
 
 function groupCard(group) {
   const copiesList = group.copies.map(copy =>

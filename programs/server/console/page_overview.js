@@ -1,23 +1,11 @@
 // Overview: what the index holds and does, live.
 import {stats} from "./api.js";
 import {barChart, LINE, lineChart, partsChart} from "./charts.js";
-import {box, el, table} from "./dom.js";
+import {box, el, table, tile} from "./dom.js";
 import {remember} from "./history.js";
 import {count, least, many, microseconds, percent, percentile, rate, seconds, short, used} from "./format.js";
 
 const EVERY = 2000;
-
-function tile(label) {
-  const value = el("b", null, "–"),
-    note = el("span", {class: "note"});
-  return {
-    box: box("card tile", el("span", null, label), value, note),
-    set(text, more = "") {
-      value.textContent = text;
-      note.textContent = more;
-    },
-  };
-}
 
 // Rates from two polls; null until there are two, and when the server was restarted.
 function rates(before, now) {

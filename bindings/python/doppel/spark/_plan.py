@@ -106,7 +106,7 @@ class Run:
 
     @contextlib.contextmanager
     def _batches(self, rows: int | None) -> Iterator[None]:
-        """Arrow batches of this many rows for what is planned meanwhile."""
+        """Arrow batches of this many rows, for what is planned inside the `with`."""
         before = self.spark.conf.get(_BATCH_SETTING)
         self.spark.conf.set(_BATCH_SETTING, str(rows or before))
         try:
