@@ -105,3 +105,5 @@ grep -c . asked
 # One of several that no record has.
 printf 'nr,question,answer\n1,one two three four five,six\n' > faq.csv
 doppel dedup --id-key nr --text-key question,answr faq.csv -o - 2>&1
+echo '{"id":1,"question":"one two three four five"}' > faq.jsonl
+doppel dedup --text-key question,answr,meta.text faq.jsonl -o - 2>&1
