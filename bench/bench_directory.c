@@ -93,13 +93,13 @@ static void load_some(void *user, size_t thread) {
         }
 }
 
-static void tell_bytes(const bench *b, uint64_t count) {
+static void print_bytes(const bench *b, uint64_t count) {
     dp_directory_stats stats;
     dp_directory_get_stats(b->directory, &stats);
-    process_tell("bytes_keys", (double)stats.keys_bytes / (double)count);
-    process_tell("bytes_near", (double)stats.near_bytes / (double)count);
+    process_print("bytes_keys", (double)stats.keys_bytes / (double)count);
+    process_print("bytes_near", (double)stats.near_bytes / (double)count);
     if (b->titles)
-        process_tell("bytes_titles", (double)stats.title_bytes / (double)count);
+        process_print("bytes_titles", (double)stats.title_bytes / (double)count);
 }
 
 static void load_all(bench *b, int threads) {
@@ -110,12 +110,12 @@ static void load_all(bench *b, int threads) {
     dp_run_threads((size_t)threads, load_some, b);
     double added = process_now();
     check(dp_directory_load_end(b->load), "load");
-    process_tell("load_traces", added - start);
-    process_tell("load_building", process_now() - added);
-    process_tell("load_cpu", cpu_now() - used);
-    process_tell("bytes_process", (double)(process_memory() - before) / (double)b->count);
-    process_tell("bytes_peak", (double)(process_peak() - before) / (double)b->count);
-    tell_bytes(b, b->count);
+    process_print("load_traces", added - start);
+    process_print("load_building", process_now() - added);
+    process_print("load_cpu", cpu_now() - used);
+    process_print("bytes_process", (double)(process_memory() - before) / (double)b->count);
+    process_print("bytes_peak", (double)(process_peak() - before) / (double)b->count);
+    print_bytes(b, b->count);
 }
 
 /* ---- asking ---- */
@@ -176,7 +176,7 @@ static void ask_all(const bench *b, const char *name, question ask, uint64_t que
         ask(b, &a, &d);
     }
     double took = cpu_now() - start - making;
-    process_tell(name, took / (double)queries * 1e9);
+    process_print(name, took / (double)queries * 1e9);
     if (!a.found && sum)
         bench_fail("nothing was found", name);
     dp_numbers_free(&a.numbers);
@@ -198,21 +198,21 @@ static void change(bench *b) {
         worst = now - before > worst ? now - before : worst;
         before = now;
     }
-    process_tell("add", (cpu_now() - start) / (double)some * 1e9);
-    process_tell("add_longest", worst * 1e9);
-    process_tell("bytes_process_added", (double)process_memory() / (double)(b->count + some));
-    tell_bytes(b, b->count + some);
+    process_print("add", (cpu_now() - start) / (double)some * 1e9);
+    process_print("add_longest", worst * 1e9);
+    process_print("bytes_process_added", (double)process_memory() / (double)(b->count + some));
+    print_bytes(b, b->count + some);
     start = cpu_now();
     for (uint64_t n = b->count + 1; n <= b->count + some; n++) {
         make(b, &d, n);
         check(dp_directory_remove(b->directory, &d.trace), "remove");
     }
-    process_tell("remove", (cpu_now() - start) / (double)some * 1e9);
+    process_print("remove", (cpu_now() - start) / (double)some * 1e9);
     uint64_t ended[16];
     start = cpu_now();
     if (dp_directory_expired(b->directory, UINT32_MAX / 2, ended, 16))
         bench_fail("something expired", "expired");
-    process_tell("expired_scan", (cpu_now() - start) * 1e9);
+    process_print("expired_scan", (cpu_now() - start) * 1e9);
 }
 
 int main(int count, char **arguments) {

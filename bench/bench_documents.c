@@ -59,7 +59,8 @@ typedef struct file_job {
     uint64_t first, end;
 } file_job;
 
-/* Adds word i of document `number`, which is `of` but for the edits: `edits` in 1000 words, and word 200 of a copy. */
+/* Adds word i of document `number`, a copy of `of` except for the edits: `edits` in 1000 words, and word 200 of a copy.
+ */
 static char *put_word(char *to, uint64_t number, uint64_t of, unsigned edits, unsigned i) {
     uint64_t edit = mixed(3, number * WORDS + i);
     if (of != number && i == WORDS / 2)

@@ -4,9 +4,9 @@
  *                                            similarity (sets of 50 feature hashes) or titles (that, and titles of 40
  *                                            to 100 letters)
  *   bench_engine text COUNT FOLDER TEXTS.bin checks of texts of 5 KB (cut from a set of bench/corpus) among COUNT
- *                                            documents, beside what fingerprint, digest and look-up cost alone
+ *                                            documents, compared with the cost of fingerprint, digest and look-up alone
  *
- * The folder must not be there; it is left behind. Each line is a name, a tab and a number. */
+ * The folder must not exist; it is not removed. Each line is a name, a tab and a number. */
 #include "doppel.h"
 #include "given.h"
 #include "measure.h"
@@ -105,8 +105,8 @@ static void measure_checks(doppel_engine *engine, uint64_t known, given_parts of
     c.duplicates = 0;
     double began = process_now();
     run_checks(&c, made);
-    process_tell("checks", (double)c.count / (process_now() - began));
-    process_tell("duplicates", (double)c.duplicates / (double)c.count);
+    process_print("checks", (double)c.count / (process_now() - began));
+    process_print("duplicates", (double)c.duplicates / (double)c.count);
     adding a = {.engine = engine, .next = known, .of = of};
     pthread_t thread;
     if (!(c.seconds = calloc(c.count, sizeof *c.seconds)) || pthread_create(&thread, NULL, add_meanwhile, &a))
@@ -117,10 +117,10 @@ static void measure_checks(doppel_engine *engine, uint64_t known, given_parts of
     atomic_store(&a.stop, true);
     pthread_join(thread, NULL);
     qsort(c.seconds, c.count, sizeof *c.seconds, compare_seconds);
-    process_tell("checks while adding", (double)c.count / took);
-    process_tell("adds meanwhile", (double)(a.next - known) / took);
-    process_tell("p50 while adding", c.seconds[c.count / 2]);
-    process_tell("p99 while adding", c.seconds[c.count / 100 * 99]);
+    process_print("checks while adding", (double)c.count / took);
+    process_print("adds meanwhile", (double)(a.next - known) / took);
+    process_print("p50 while adding", c.seconds[c.count / 2]);
+    process_print("p99 while adding", c.seconds[c.count / 100 * 99]);
     free(c.seconds);
     free(made);
 }
@@ -153,18 +153,18 @@ static void measure_adds(doppel_engine *engine, uint64_t count, given_parts of) 
         bench_fail("no thread", "adds");
     given_add(engine, 0, count / 2, of);
     pthread_join(thread, NULL);
-    process_tell("adds", (double)count / (process_now() - began));
-    process_tell("CPU microseconds of an add", (cpu_seconds() - used) / (double)count * 1e6);
+    process_print("adds", (double)count / (process_now() - began));
+    process_print("CPU microseconds of an add", (cpu_seconds() - used) / (double)count * 1e6);
 }
 
-static void tell_memory(doppel_engine *engine, uint64_t count, uint64_t before) {
+static void print_memory(doppel_engine *engine, uint64_t count, uint64_t before) {
     doppel_engine_stats stats;
     doppel_engine_get_stats(engine, &stats);
-    process_tell("bytes as counted", (double)stats.memory_bytes / (double)count);
-    process_tell("bytes of keys", (double)stats.keys_bytes / (double)count);
-    process_tell("bytes of near", (double)stats.near_bytes / (double)count);
-    process_tell("bytes", (double)(own_memory() - before) / (double)count);
-    process_tell("disk bytes", (double)stats.disk_bytes / (double)count);
+    process_print("bytes as counted", (double)stats.memory_bytes / (double)count);
+    process_print("bytes of keys", (double)stats.keys_bytes / (double)count);
+    process_print("bytes of near", (double)stats.near_bytes / (double)count);
+    process_print("bytes", (double)(own_memory() - before) / (double)count);
+    process_print("disk bytes", (double)stats.disk_bytes / (double)count);
 }
 
 static void measure_given(given_parts of, uint64_t count, const char *folder) {
@@ -173,13 +173,13 @@ static void measure_given(given_parts of, uint64_t count, const char *folder) {
     measure_adds(engine, count, of);
     doppel_engine_stats stats;
     doppel_engine_get_stats(engine, &stats);
-    process_tell("seconds of a commit", (double)stats.commit_time.sum / 1e6 / (double)stats.commits);
+    process_print("seconds of a commit", (double)stats.commit_time.sum / 1e6 / (double)stats.commits);
     doppel_engine_close(engine);
     malloc_trim(0); /* what the first engine has given back is not the second one's */
     double began = process_now();
     engine = given_open(folder, of);
-    process_tell("seconds to open", process_now() - began);
-    tell_memory(engine, count, before);
+    process_print("seconds to open", process_now() - began);
+    print_memory(engine, count, before);
     measure_checks(engine, count, of);
     doppel_engine_close(engine);
 }
@@ -238,8 +238,8 @@ static double alone(doppel_engine *engine, const texts *t) {
     for (size_t i = 0; i < t->count && made; i++)
         check(doppel_engine_check(engine, &made[i].item, &verdict, &error), &error);
     double looking = process_now() - began;
-    process_tell("sketch microseconds", sketching / (double)t->count * 1e6);
-    process_tell("look-up microseconds", looking / (double)t->count * 1e6);
+    process_print("sketch microseconds", sketching / (double)t->count * 1e6);
+    process_print("look-up microseconds", looking / (double)t->count * 1e6);
     doppel_verdict_free(&verdict);
     doppel_sketcher_free(plain);
     doppel_sketcher_free(digested);
@@ -269,8 +269,8 @@ static void measure_text(uint64_t count, const char *folder, const char *path) {
         double took = process_now() - began;
         best = !run || took < best ? took : best;
     }
-    process_tell("text checks", (double)t.count / best);
-    process_tell("share of the parts' speed", apart / best);
+    process_print("text checks", (double)t.count / best);
+    process_print("share of the parts' speed", apart / best);
     doppel_verdict_free(&verdict);
     doppel_engine_close(engine);
 }

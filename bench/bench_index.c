@@ -1,15 +1,21 @@
 /* bench_index.c - finding within k bits in an index of planted fingerprints (bench/planted.h).
  *
- *   bench_index find COUNT QUERIES PLANNED ASKED BYTES [SAVE]  builds an index of COUNT, planned for the distance
- * PLANNED in BYTES an entry (0: what the library takes by itself), and asks it QUERIES within ASKED; saves it if named
- *   bench_index open FILE COUNT QUERIES ASKED                  the same with a saved one
- *   bench_index grow COUNT                                     adds and finds in turn, up to COUNT entries. "Rate by
- * CPU time" counts the calling thread alone, "bytes" the peak while runs are merged bench_index waits COUNT the same,
- * and how many calls took how long bench_index scan COUNT QUERIES ASKED                       the plain version:
- * compares each query with all bench_index memory                                         what memory gives: read in
- * order, and anywhere
+ *   bench_index find COUNT QUERIES PLANNED ASKED BYTES [SAVE]
+ *       builds an index of COUNT, planned for the distance PLANNED in BYTES per entry (0: the library's default), and
+ *       runs QUERIES within ASKED on it; saves it if named
+ *   bench_index open FILE COUNT QUERIES ASKED
+ *       the same with a saved one
+ *   bench_index grow COUNT
+ *       adds and finds in turn, up to COUNT entries. "Rate by CPU time" counts the calling thread alone, "bytes" the
+ *       peak while runs are merged
+ *   bench_index waits COUNT
+ *       the same, and how many calls took how long
+ *   bench_index scan COUNT QUERIES ASKED
+ *       the plain version: compares each query with all entries
+ *   bench_index memory
+ *       the speed of memory: read in order, and at random
  *
- * Prints a line a figure: name, tab, number. Memory is what the process has more than before there was an index. */
+ * Prints a line per figure: name, tab, number. Memory is the increase over what the process had before the index. */
 #include "doppel.h"
 #include "measure.h"
 #include "planted.h"
@@ -67,7 +73,7 @@ static void *ask(void *argument) {
     return NULL;
 }
 
-/* Queries a second with so many threads, each with its own part of them. */
+/* Queries a second on `threads` threads, each with its own part of them. */
 static double ask_all(const doppel_index *index, const queries *all, int threads, share *sum) {
     share part[THREADS];
     pthread_t thread[THREADS];
@@ -96,7 +102,7 @@ static int by_size(const void *a, const void *b) {
 }
 
 /* The time of single queries: the middle one, and what one in a hundred exceeds. */
-static void tell_latency(const doppel_index *index, const queries *all) {
+static void print_latency(const doppel_index *index, const queries *all) {
     static double each[TIMED];
     size_t count = all->count < TIMED ? all->count : TIMED;
     doppel_matches near = {0};
@@ -107,11 +113,11 @@ static void tell_latency(const doppel_index *index, const queries *all) {
     }
     doppel_matches_free(&near);
     qsort(each, count, sizeof *each, by_size);
-    process_tell("p50", each[count / 2]);
-    process_tell("p99", each[count * 99 / 100]);
+    process_print("p50", each[count / 2]);
+    process_print("p99", each[count * 99 / 100]);
 }
 
-static void tell_speed(const doppel_index *index, const queries *all) {
+static void print_speed(const doppel_index *index, const queries *all) {
     share sum;
     double rate[RUNS];
     ask_all(index, all, 1, &sum);
@@ -119,39 +125,39 @@ static void tell_speed(const doppel_index *index, const queries *all) {
         for (int run = 0; run < RUNS; run++)
             rate[run] = ask_all(index, all, threads, &sum);
         qsort(rate, RUNS, sizeof *rate, by_size);
-        process_tell(threads == 1 ? "rate" : "rate of two", rate[RUNS / 2]);
-        process_tell(threads == 1 ? "best rate" : "best rate of two", rate[RUNS - 1]);
+        process_print(threads == 1 ? "rate" : "rate of two", rate[RUNS / 2]);
+        process_print(threads == 1 ? "best rate" : "best rate of two", rate[RUNS - 1]);
     }
-    process_tell("matches", (double)sum.matches);
-    process_tell("candidates", (double)sum.candidates / (double)all->count);
-    tell_latency(index, all);
+    process_print("matches", (double)sum.matches);
+    process_print("candidates", (double)sum.candidates / (double)all->count);
+    print_latency(index, all);
 }
 
-/* What the plan says of a query: of the layout that is there, asked for another distance if need be. */
-static void tell_plan(const doppel_index *index, uint64_t count, int asked) {
+/* What the plan predicts for a query: for the layout of the index, at another distance if necessary. */
+static void print_plan(const doppel_index *index, uint64_t count, int asked) {
     doppel_index_stats stats;
     doppel_index_get_stats(index, &stats);
     printf("layout\t%s\n", stats.layout);
-    process_tell("runs", stats.runs);
-    process_tell("bytes said", (double)stats.bytes / (double)count);
+    process_print("runs", stats.runs);
+    process_print("bytes said", (double)stats.bytes / (double)count);
     doppel_plan_options options = {.size = sizeof options, .purpose = DOPPEL_FOR_FIND, .layout = stats.layout};
     doppel_plan plan, wider;
     size_t found;
     doppel_error error = {0};
     must(doppel_plan_list(count, stats.distance, &options, &plan, 1, &found, &error), &error);
     must(doppel_plan_widen(&plan, asked, NULL, &wider, &error), &error);
-    process_tell("predicted", 1e6 / wider.microseconds);
-    process_tell("predicted candidates", wider.candidates);
-    process_tell("predicted bytes", wider.bytes_per_entry);
+    process_print("predicted", 1e6 / wider.microseconds);
+    process_print("predicted candidates", wider.candidates);
+    process_print("predicted bytes", wider.bytes_per_entry);
 }
 
 /* ---- the commands ---- */
 
-static void tell_save(const doppel_index *index, const char *path) {
+static void print_save(const doppel_index *index, const char *path) {
     doppel_error error = {0};
     double start = process_now();
     must(doppel_index_save(index, path, &error), &error);
-    process_tell("save", process_now() - start);
+    process_print("save", process_now() - start);
 }
 
 static void find(char **argument, const char *save) {
@@ -168,15 +174,15 @@ static void find(char **argument, const char *save) {
     must(doppel_index_create(&options, &index, &error), &error);
     must(doppel_index_add_batch(index, set, NULL, NULL, count), NULL);
     must(doppel_index_compact(index, &error), &error);
-    process_tell("build", process_now() - start);
-    process_tell("peak", (double)(process_peak() - before));
+    process_print("build", process_now() - start);
+    process_print("peak", (double)(process_peak() - before));
     free(set);
     process_forget_peak();
-    tell_plan(index, count, asked);
-    tell_speed(index, &all);
-    process_tell("bytes", (double)(process_peak() - before) / (double)count);
+    print_plan(index, count, asked);
+    print_speed(index, &all);
+    process_print("bytes", (double)(process_peak() - before) / (double)count);
     if (save)
-        tell_save(index, save);
+        print_save(index, save);
     doppel_index_free(index);
     free(all.of);
 }
@@ -189,15 +195,15 @@ static void open_saved(char **argument) {
     doppel_error error = {0};
     double start = process_now();
     must(doppel_index_open(argument[0], &index, &error), &error);
-    process_tell("open", process_now() - start);
+    process_print("open", process_now() - start);
     share sum;
     first.count = 1;
-    process_tell("first query", 1 / ask_all(index, &first, 1, &sum));
+    process_print("first query", 1 / ask_all(index, &first, 1, &sum));
     start = process_now();
     must(doppel_index_validate(index, &error), &error); /* so that every page is there */
-    process_tell("validate", process_now() - start);
-    tell_speed(index, &all);
-    process_tell("bytes", (double)(process_peak() - before) / (double)count);
+    process_print("validate", process_now() - start);
+    print_speed(index, &all);
+    process_print("bytes", (double)(process_peak() - before) / (double)count);
     doppel_index_free(index);
     free(all.of);
 }
@@ -222,19 +228,20 @@ static void grow(char **argument) {
         must(doppel_index_find(index, &query, 3, NULL, &near, NULL), NULL);
         matches += near.count;
     }
-    process_tell("rate", (double)count / (process_now() - start));
-    process_tell("rate by CPU time", (double)count / (thread_seconds() - busy));
-    process_tell("matches", (double)matches);
-    process_tell("bytes", (double)(process_peak() - before) / (double)count);
+    process_print("rate", (double)count / (process_now() - start));
+    process_print("rate by CPU time", (double)count / (thread_seconds() - busy));
+    process_print("matches", (double)matches);
+    process_print("bytes", (double)(process_peak() - before) / (double)count);
     doppel_index_stats stats;
     doppel_index_get_stats(index, &stats);
-    process_tell("bytes said", (double)stats.bytes / (double)count);
+    process_print("bytes said", (double)stats.bytes / (double)count);
     doppel_matches_free(&near);
     doppel_index_free(index);
 }
 
 /* Calls by the time they took: up to 1, 2, 4, ... microseconds. A call during which the system gave the CPU to another
- * process counts by the CPU time it took itself, and is counted as such: the rest tells of the machine's load. */
+ * process counts by the CPU time it took itself, and is counted as interrupted: the rest of the time is the machine's
+ * load. */
 enum { WAITS = 24 };
 typedef struct waits {
     uint64_t calls[WAITS], interrupted;
@@ -250,7 +257,7 @@ static moment moment_now(void) {
     return (moment){clock, thread_seconds()};
 }
 
-/* Whether this thread lost the CPU, without having waited for anything, since this was asked last. */
+/* Whether this thread lost the CPU, without having waited for anything, since the last call. */
 static bool was_interrupted(void) {
     static long last;
     struct rusage usage;
@@ -273,17 +280,17 @@ static void waits_add(waits *w, moment from, moment to) {
     w->longest = seconds > w->longest ? seconds : w->longest;
 }
 
-static void tell_waits(const char *what, const waits *w) {
+static void print_waits(const char *what, const waits *w) {
     char name[80];
     for (int i = 0; i < WAITS; i++) {
         snprintf(name, sizeof name, "%s up to %d us", what, 1 << i);
         if (w->calls[i])
-            process_tell(name, (double)w->calls[i]);
+            process_print(name, (double)w->calls[i]);
     }
     snprintf(name, sizeof name, "%s interrupted", what);
-    process_tell(name, (double)w->interrupted);
+    process_print(name, (double)w->interrupted);
     snprintf(name, sizeof name, "longest %s", what);
-    process_tell(name, w->longest);
+    process_print(name, w->longest);
 }
 
 static void wait_times(char **argument) {
@@ -302,8 +309,8 @@ static void wait_times(char **argument) {
         waits_add(&adds, start, between);
         waits_add(&finds, between, end);
     }
-    tell_waits("adds", &adds);
-    tell_waits("finds", &finds);
+    print_waits("adds", &adds);
+    print_waits("finds", &finds);
     doppel_matches_free(&near);
     doppel_index_free(index);
 }
@@ -317,8 +324,8 @@ static void scan(char **argument) {
         for (uint64_t i = 0; i < count; i++)
             matches += __builtin_popcountll(set[i] ^ all.of[q]) <= all.distance;
     }
-    process_tell("rate", (double)all.count / (process_now() - start));
-    process_tell("matches", (double)matches);
+    process_print("rate", (double)all.count / (process_now() - start));
+    process_print("matches", (double)matches);
     free(set);
     free(all.of);
 }
@@ -334,11 +341,11 @@ static void memory(void) {
             sum += set[i];
         best = process_now() - start < best ? process_now() - start : best;
     }
-    process_tell("in order", (double)(count * sizeof *set) / best);
+    process_print("in order", (double)(count * sizeof *set) / best);
     start = process_now();
     for (size_t i = 0; i < reads; i++) /* no read waits for another, so that many are under way at once */
         sum ^= set[(i * 0x9e3779b97f4a7c15u >> 40) % lines * LINE];
-    process_tell("anywhere", (process_now() - start) / (double)reads);
+    process_print("anywhere", (process_now() - start) / (double)reads);
     printf("sum\t%llu\n", (unsigned long long)sum);
     free(set);
 }

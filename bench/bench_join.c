@@ -56,19 +56,19 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void tell_seconds(double *seconds, int runs) {
+static void print_seconds(double *seconds, int runs) {
     qsort(seconds, (size_t)runs, sizeof *seconds, by_size);
-    process_tell("seconds", seconds[runs / 2]);
-    process_tell("best seconds", seconds[0]);
+    process_print("seconds", seconds[runs / 2]);
+    process_print("best seconds", seconds[0]);
 }
 
-static void tell_counts(const doppel_join_counts *counts) {
-    process_tell("fingerprints", (double)counts->fingerprints);
-    process_tell("copies", (double)counts->copies);
-    process_tell("pairs", (double)counts->pairs);
-    process_tell("all pairs", (double)counts->all_pairs);
-    process_tell("candidates", (double)counts->candidates);
-    process_tell("spilled", (double)counts->spilled_bytes);
+static void print_counts(const doppel_join_counts *counts) {
+    process_print("fingerprints", (double)counts->fingerprints);
+    process_print("copies", (double)counts->copies);
+    process_print("pairs", (double)counts->pairs);
+    process_print("all pairs", (double)counts->all_pairs);
+    process_print("candidates", (double)counts->candidates);
+    process_print("spilled", (double)counts->spilled_bytes);
 }
 
 static int runs_of(const char *argument) {
@@ -78,15 +78,15 @@ static int runs_of(const char *argument) {
 
 /* ---- one set ---- */
 
-static void tell_plan(uint64_t count) {
+static void print_plan(uint64_t count) {
     doppel_plan_options options = {.size = sizeof options, .purpose = DOPPEL_FOR_JOIN};
     doppel_plan plan;
     size_t found;
     doppel_error error = {0};
     must(doppel_plan_list(count, DISTANCE, &options, &plan, 1, &found, &error), &error);
     printf("layout\t%s\n", plan.layout);
-    process_tell("predicted", 1e-6 * plan.microseconds);
-    process_tell("predicted bytes", plan.memory);
+    process_print("predicted", 1e-6 * plan.microseconds);
+    process_print("predicted bytes", plan.memory);
 }
 
 static void self(char **argument) {
@@ -105,10 +105,10 @@ static void self(char **argument) {
         must(doppel_join(&source, DISTANCE, &options, &counts, &error), &error);
         seconds[run] = process_now() - start;
     }
-    tell_seconds(seconds, runs);
-    tell_counts(&counts);
-    process_tell("peak", (double)(process_peak() - before));
-    tell_plan(count);
+    print_seconds(seconds, runs);
+    print_counts(&counts);
+    process_print("peak", (double)(process_peak() - before));
+    print_plan(count);
     free(list.pair);
     free(set);
 }
@@ -124,10 +124,10 @@ static void file(char **argument) {
     doppel_error error = {0};
     double start = process_now();
     must(doppel_join(&source, DISTANCE, &options, &counts, &error), &error);
-    process_tell("seconds", process_now() - start);
-    tell_counts(&counts);
-    process_tell("peak", (double)(process_peak() - before));
-    tell_plan(counts.fingerprints);
+    process_print("seconds", process_now() - start);
+    print_counts(&counts);
+    process_print("peak", (double)(process_peak() - before));
+    print_plan(counts.fingerprints);
 }
 
 /* ---- the plain version ---- */
@@ -178,8 +178,8 @@ static void plain(char **argument) {
     double start = process_now();
     for (int number = 0; number < 4; number++)
         pairs += band_pairs(set, count, number, sorted);
-    process_tell("seconds", process_now() - start);
-    process_tell("all pairs", (double)pairs);
+    process_print("seconds", process_now() - start);
+    process_print("all pairs", (double)pairs);
     free(sorted);
     free(set);
 }
@@ -232,7 +232,7 @@ static void stream(const char *path, uint64_t count, int threads, int runs) {
     for (size_t i = 0; i < BLOCK; i++)
         from.block[i] = planted_query(10 * i + 3, 1);
     if (!path)
-        process_tell("making", make_alone(&from));
+        process_print("making", make_alone(&from));
     doppel_source a = {.size = sizeof a, .array = query, .count = QUERIES};
     doppel_source b = {.size = sizeof b, .path = path};
     if (!path) {
@@ -249,9 +249,9 @@ static void stream(const char *path, uint64_t count, int threads, int runs) {
         must(doppel_join_sets(&a, &b, DISTANCE, &options, &counts, &error), &error);
         seconds[run] = process_now() - start;
     }
-    tell_seconds(seconds, runs);
-    tell_counts(&counts);
-    process_tell("peak", (double)(process_peak() - before));
+    print_seconds(seconds, runs);
+    print_counts(&counts);
+    process_print("peak", (double)(process_peak() - before));
     free(query);
 }
 

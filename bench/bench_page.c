@@ -1,4 +1,4 @@
-/* bench_page.c - HTML to content, beside the bare parser that stands under it: MB/s of one thread over pages given as
+/* bench_page.c - HTML to content, compared with the bare parser that it uses: MB/s of one thread over pages given as
  * files.
  *
  *   find DIR -name '*.html' | xargs bench_page

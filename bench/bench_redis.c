@@ -2,12 +2,11 @@
  *
  *   bench_redis shared PORT COUNT [MODE [PROCESSES]]
  *       fills the Redis at 127.0.0.1:PORT with COUNT pages of 2 KB, one process, batches of a thousand; then adds and
- *       checks from one process and from some (4), and single adds. All the Redis had is lost.
+ *       checks from one process and from some (4), and single adds. Deletes everything in the Redis.
  *   bench_redis cliques PORT COUNT [MODE [PROCESSES]]
  *       some processes (8) add COUNT pages that are cliques of ten copies with a word changed, each in an order of its
- *       own, so that they meet: how fast, and how often something was decided again. One of each clique must be unique.
- *   bench_redis plain PORT COUNT
- *       COUNT times SET of 200 bytes, then GET, pipelined: what Redis does at best
+ *       own, so that they conflict: how fast, and how often something was decided again. One of each clique must be
+ * unique. bench_redis plain PORT COUNT COUNT times SET of 200 bytes, then GET, pipelined: what Redis does at best
  *
  * MODE is distance (the default), similarity (preset general without titles), crawl, titles (distance, each page has a
  * title, which counts) or general (similarity and titles). Each line is a name, a tab and a number. */
@@ -170,7 +169,7 @@ static void child(const work *w, int ready, int go) {
     exit(0);
 }
 
-/* Divides the work among processes; tells how much they did a second. */
+/* Divides the work among processes; prints how much they did a second. */
 static void run(const char *name, const work *w, unsigned processes) {
     int ready[2], go[2], status;
     char byte;
@@ -199,7 +198,7 @@ static void run(const char *name, const work *w, unsigned processes) {
     for (unsigned i = 0; i < processes; i++)
         if (wait(&status) < 0 || status)
             bench_fail("a process failed", name);
-    process_tell(name, (double)(w->count / processes * processes) / (process_now() - began));
+    process_print(name, (double)(w->count / processes * processes) / (process_now() - began));
     close(go[0]);
     close(ready[0]);
 }
@@ -225,8 +224,8 @@ static void run_single(const work *w) {
         seconds[i] = process_now() - began;
     }
     qsort(seconds, w->count, sizeof *seconds, compare);
-    process_tell("p50 of a single add", seconds[w->count / 2]);
-    process_tell("p99 of a single add", seconds[w->count / 100 * 99]);
+    process_print("p50 of a single add", seconds[w->count / 2]);
+    process_print("p99 of a single add", seconds[w->count / 100 * 99]);
     doppel_verdict_free(&verdict);
     close_engine(engine);
     free(seconds);
@@ -272,20 +271,20 @@ static double client_time(void) {
            1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* Runs the work in one process, and tells what one page of it takes on a CPU. */
+/* Runs the work in one process, and prints the CPU time of one page. */
 static void run_timed(redisContext *link, const char *name, const work *w) {
     char line[80];
     double server = server_time(link), client = client_time();
     run(name, w, 1);
     snprintf(line, sizeof line, "seconds of %s in Redis", name);
-    process_tell(line, (server_time(link) - server) / (double)w->count);
+    process_print(line, (server_time(link) - server) / (double)w->count);
     snprintf(line, sizeof line, "seconds of %s in the client", name);
-    process_tell(line, (client_time() - client) / (double)w->count);
+    process_print(line, (client_time() - client) / (double)w->count);
 }
 
 /* Retries since the last time, of this many adds. */
-static void tell_retries(const char *name, uint64_t adds) {
-    process_tell(name, (double)atomic_exchange(&all->retries, 0) / (double)adds);
+static void print_retries(const char *name, uint64_t adds) {
+    process_print(name, (double)atomic_exchange(&all->retries, 0) / (double)adds);
 }
 
 /* Bytes of the shingle hashes of a page; 0: they are not kept, or are a sample. */
@@ -314,8 +313,8 @@ static void measure_shared(const char *port, uint64_t count, const mode *in, uns
     double before = info(link, "memory", "used_memory:");
     run("adds from nothing", &fill, 1);
     double bytes = (info(link, "memory", "used_memory:") - before) / (double)count;
-    process_tell("bytes", bytes);
-    process_tell("bytes without sets", bytes - set_bytes(&fill));
+    process_print("bytes", bytes);
+    process_print("bytes without sets", bytes - set_bytes(&fill));
     checks.kind = CHECKS;
     checks.from = count;
     checks.count = adds.count = count / 10;
@@ -324,9 +323,9 @@ static void measure_shared(const char *port, uint64_t count, const mode *in, uns
     adds.from = count;
     run_timed(link, "adds", &adds);
     adds.from += adds.count;
-    tell_retries("retries", count + adds.count);
+    print_retries("retries", count + adds.count);
     run("adds of some", &adds, processes);
-    tell_retries("retries of some", adds.count);
+    print_retries("retries of some", adds.count);
     single.from = adds.from + adds.count;
     single.count = count < 100000 ? count / 10 : 10000;
     run_single(&single);
@@ -341,8 +340,8 @@ static void measure_cliques(const char *port, uint64_t count, const mode *in, un
     work w = {.url = url, .kind = CLIQUES, .mode = in, .count = each * processes};
     say(link, "FLUSHALL");
     run("adds of cliques", &w, processes);
-    process_tell("turns of cliques", (double)atomic_load(&all->turns));
-    tell_retries("retries of cliques", w.count);
+    process_print("turns of cliques", (double)atomic_load(&all->turns));
+    print_retries("retries of cliques", w.count);
     if (in->options.near != DOPPEL_NEAR_DISTANCE && atomic_load(&all->uniques) != w.count / CLIQUE)
         bench_fail("not one unique page of each clique", in->name);
     redisFree(link);
@@ -364,7 +363,7 @@ static void run_plain(redisContext *link, const char *name, const char *format, 
         for (int i = 0; i < BATCH; i++)
             take(link);
     }
-    process_tell(name, (double)count / (process_now() - began));
+    process_print(name, (double)count / (process_now() - began));
 }
 
 static void measure_plain(const char *port, uint64_t count) {

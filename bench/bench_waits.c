@@ -1,6 +1,6 @@
 /* bench_waits.c - how long single calls wait: one thread adds, one checks, first alone and then while the index is
- * compacted over and over. Beside them a third syncs a file of its own on the same disk, and a fourth computes as long
- * as a check does: what these wait is the disk's and the machine's own.
+ * compacted over and over. At the same time a third syncs a file of its own on the same disk, and a fourth computes as
+ * long as a check does: their waits are those of the disk and the machine itself.
  *
  *   bench_waits NEAR COUNT FOLDER [SECONDS]
  *
@@ -11,7 +11,7 @@
  *
  * Of the adds one in eight is a duplicate, which is counted at its original, and one in sixteen removes a document that
  * was added before. A sync is what LMDB does for a commit: some pages written, then synced, then one page, then synced.
- * All rest between two calls: a machine that is always busy has threads wait for its CPUs.
+ * All pause between two calls: on a machine that is always busy, threads wait for its CPUs.
  * Each line of the tables is a bound in milliseconds and how many calls took no longer than that, and longer than the
  * line before. */
 #include "doppel.h"
@@ -191,8 +191,8 @@ static void compact_all(bench_load *l, double seconds) {
     int count = 0;
     for (; !count || process_now() - began < seconds; count++)
         check_status(doppel_engine_compact(l->engine, &error), &error);
-    process_tell("compactions", count);
-    process_tell("seconds of a compaction", (process_now() - began) / count);
+    process_print("compactions", count);
+    process_print("seconds of a compaction", (process_now() - began) / count);
 }
 
 static void run_phase(bench_load *l, const char *name, void (*meanwhile)(bench_load *, double), double seconds) {
@@ -218,7 +218,7 @@ static void fill(bench_load *l, uint64_t count) {
     double began = process_now();
     if (stats.last < count)
         given_add(l->engine, stats.last, count, l->parts);
-    process_tell("seconds to fill", process_now() - began);
+    process_print("seconds to fill", process_now() - began);
     l->known = count;
     l->next = (stats.last > count ? stats.last : count) + 1;
 }
@@ -230,7 +230,7 @@ int main(int count, char **arguments) {
     double seconds = count == 5 ? (double)process_number(arguments[4]) : 10;
     double began = process_now();
     l.engine = given_open(l.folder, l.parts);
-    process_tell("seconds to open", process_now() - began);
+    process_print("seconds to open", process_now() - began);
     fill(&l, process_number(arguments[2]));
     run_phase(&l, "nothing beside", rest, seconds);
     run_phase(&l, "beside compactions", compact_all, seconds);

@@ -22,20 +22,15 @@ METHODS = (("auto, similarity 0.8", ("--similarity", "0.8"), 100),
 PEERS = (("text-dedup", "apart", 20), ("datatrove", "apart", 20), ("rensa", "near", 5), ("rensa-alone", "near", 5))
 
 
-class Dedup:
-    """The command, the sizes and the files."""
+class FromFileToFile:
+    """The command, the folder of its files, and the table of its figures."""
 
-    def __init__(self, bench):
+    def __init__(self, bench, name):
         self.bench, self.quick = bench, bench.options.quick
         self.corpus = bench.options.corpus
         self.doppel = os.path.join(bench.options.build, "doppel")
         self.runs = 1 if self.quick else 3
-        self.megabytes = int(os.environ.get("BENCH_DEDUP_MB", "50" if self.quick else "1000"))
-        numbers = os.environ.get("BENCH_DEDUP_SHORT", "100" if self.quick else "100,1000,10000")
-        self.short = [int(number) * 1000 for number in numbers.split(",")]
-        self.slice = 5 if self.quick else 100  # MB the peers get
-        self.pages = 10 if self.quick else 50  # MB of HTML
-        self.folder = os.path.join(self.corpus, "dedup")
+        self.folder = os.path.join(self.corpus, name)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
 
@@ -47,6 +42,18 @@ class Dedup:
         for folder in (self.folder, self.corpus, self.bench.options.build):
             shown = shown.replace(folder + os.sep, "")
         self.bench.table.add(what, value, unit, command=shown, **more)
+
+
+class Dedup(FromFileToFile):
+    """Its sizes."""
+
+    def __init__(self, bench):
+        super().__init__(bench, "dedup")
+        self.megabytes = int(os.environ.get("BENCH_DEDUP_MB", "50" if self.quick else "1000"))
+        numbers = os.environ.get("BENCH_DEDUP_SHORT", "100" if self.quick else "100,1000,10000")
+        self.short = [int(number) * 1000 for number in numbers.split(",")]
+        self.slice = 5 if self.quick else 100  # MB the peers get
+        self.pages = 10 if self.quick else 50  # MB of HTML
 
 
 def into_cache(path):
@@ -184,21 +191,27 @@ def quality(everything, kept, pairs):
     return (100 * undone / max(1, len(pairs)), 100 * sum(name in near for name in removed) / max(1, len(removed)))
 
 
-def run_peer(dedup_, venvs, peer, path):
-    """(seconds, the ids it kept) or None when it does not run."""
-    name, where, _ = peer
-    folder = dedup_.path(name)
-    command = [os.path.join(venvs[where], "bin", "python"), os.path.join(ROOT, "bench", "peers_dedup.py"), name, path,
-               folder]
+def figures_of_peer(venv, script, name, path, folder):
+    """The fields of the last line that a peer prints, or None when it does not run. It works in the folder."""
+    command = [os.path.join(venv, "bin", "python"), os.path.join(ROOT, "bench", script), name, path, folder]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if done.returncode:
         print(f"the peer {name} does not run here, left out: {done.stderr.decode().splitlines()[-1:]}")
         return None
-    seconds = float(done.stdout.decode().splitlines()[-1].split("\t")[1])
+    return done.stdout.decode().splitlines()[-1].split("\t")
+
+
+def run_peer(dedup_, venvs, peer, path):
+    """(seconds, the ids it kept) or None when it does not run."""
+    name, where, _ = peer
+    folder = dedup_.path(name)
+    figures = figures_of_peer(venvs[where], "peers_dedup.py", name, path, folder)
+    if not figures:
+        return None
     with open(os.path.join(folder, "kept"), encoding="utf-8") as file:
         kept = file.read().split("\n")[:-1]
     shutil.rmtree(folder)
-    return seconds, kept
+    return float(figures[1]), kept
 
 
 def add_quality(dedup_, command, found, least=(None, None)):

@@ -5,8 +5,8 @@ short         JSONL of documents of 100 to 300 bytes, a tenth of them near-copie
 pages, warc   HTML files out of the packages, and the same as a WARC file, a gzip member a record
 wet           texts as a WET file, a gzip member a record
 
-A near-copy has words replaced, left out and put in, so many that its similarity is about one drawn evenly from .8 to 1:
-an edit that stands alone takes 5 shingles from one side and puts 5 on the other.
+A near-copy has words replaced, left out and put in, enough that its similarity is about a value drawn evenly from .8 to 1:
+an isolated edit takes 5 shingles from one side and puts 5 on the other.
 """
 import gzip
 import json

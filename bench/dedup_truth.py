@@ -2,9 +2,9 @@
 
     dedup_truth.py INPUT T
 
-Prints the two ids, divided by a tab, and before them the number of documents. Shingles are those of the recipe `page`,
+Prints the two ids, separated by a tab, and before them the number of documents. Shingles are those of the recipe `page`,
 made here: lower case, no punctuation, 5 words. A product of sparse matrices counts what each pair shares; pairs that
-share nothing never come up, so nothing is sampled or guessed.
+share nothing never occur, so nothing is sampled or guessed.
 """
 import json
 import sys

@@ -1,5 +1,5 @@
 """Measures the engine that remembers for bench/run: durable adds, checks, memory and opening with sketches given, and
-checks of texts beside what their parts cost alone.
+checks of texts compared with the cost of their parts alone.
 
 BENCH_REMEMBERED=10 in the environment is how many million documents the index has.
 """

@@ -1,4 +1,4 @@
-/* pages.c - pages of words by chance. */
+/* pages.c - pages of random words. */
 #include "pages.h"
 
 #include <stdio.h>
@@ -26,7 +26,7 @@ static void make_words(void) {
     }
 }
 
-/* So many words of the list; gives their length. */
+/* `count` words of the list; gives their length. */
 static size_t put_words(char *to, uint64_t seed, int count) {
     size_t at = 0;
     uint64_t random = 0;

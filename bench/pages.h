@@ -1,4 +1,4 @@
-/* pages.h - pages of 2 KB that have nothing in common, as many as one likes. */
+/* pages.h - pages of 2 KB that have nothing in common, any number of them. */
 #ifndef BENCH_PAGES_H
 #define BENCH_PAGES_H
 
@@ -15,7 +15,7 @@ typedef struct bench_page {
 /* Makes page `number`, always the same one; without `title` it has none. One thread at a time makes the first. */
 void bench_page_make(bench_page *page, uint64_t number, bool title);
 
-/* A number that looks like chance. */
+/* A number that looks random. */
 uint64_t bench_mix(uint64_t number);
 
 #endif

@@ -1,10 +1,10 @@
-"""datasketch's MinHashLSH in a Redis: for each document, who is near it, then its insertion.
+"""datasketch's MinHashLSH in a Redis: for each document, a query for near ones, then its insertion.
 
     peer_redis.py PORT SECONDS single|session text|ready
 
 128 permutations, threshold 0.8. `session` inserts through datasketch's own buffer, `single` one by one. `text`: signatures
-are made of 5-word shingles of pages of 300 words, as doppel has to; `ready`: they are there before the clock starts, by
-chance. Prints documents a second, and bytes of Redis a document. All the Redis had is lost.
+are made of 5-word shingles of pages of 300 words, as doppel has to; `ready`: random ones, made before the clock
+starts. Prints documents a second, and bytes of Redis a document. Deletes everything in the Redis.
 """
 import random
 import sys

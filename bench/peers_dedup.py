@@ -2,8 +2,8 @@
 
     peers_dedup.py PEER INPUT FOLDER
 
-Prints the seconds it took; FOLDER, which must not be there, gets its files, and `kept`, the ids it kept, a line each.
-All are asked for a Jaccard similarity of 0.8 of 5-word shingles and have 128 slots, or as near to it as they have.
+Prints the seconds it took; FOLDER, which must not exist, gets its files, and `kept`, the ids it kept, a line each.
+All are asked for a Jaccard similarity of 0.8 of 5-word shingles and have 128 slots, or the nearest setting they have.
 Python's start counts where the peer is a command, as it does for doppel; fetching ids afterwards does not.
 """
 import glob

@@ -7,8 +7,8 @@
     suffix-array   what Lee et al. (2021) do, by a library of suffix arrays, as their own program is in no package
                    registry: runs of 50 tokens, which are here the words between white space
 
-Prints the seconds it took, the most memory of all its processes and the most bytes of its temporary files, both looked
-at every tenth of a second. FOLDER, which must not be there, gets `spans`: id, start and end of each span that was cut.
+Prints the seconds it took, the most memory of all its processes and the most bytes of its temporary files, both sampled
+every tenth of a second. FOLDER, which must not exist, gets `spans`: id, start and end of each span that was cut.
 """
 import array
 import functools

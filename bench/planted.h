@@ -29,7 +29,7 @@ void planted_fill(uint64_t *to, uint64_t first, size_t count, planted_kind kind)
 /* The first `count` as a new array; free() it. Ends the program when there is no memory. */
 uint64_t *planted_array(uint64_t count, planted_kind kind);
 
-/* Writes the first `count`, or so many queries against them, as a raw little-endian file, unless one of that size is
+/* Writes the first `count`, or `count` queries against them, as a raw little-endian file, unless one of that size is
  * there. Ends the program when it cannot. */
 void planted_write(const char *path, uint64_t count);
 void planted_write_queries(const char *path, uint64_t queries, uint64_t count);

@@ -17,7 +17,7 @@ double process_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* A line `name: 123 kB` of what the system tells of this process; 0 where it tells nothing. */
+/* A line `name: 123 kB` of /proc/self/status; 0: there is none. */
 static uint64_t kilobytes(const char *name) {
     char line[128];
     unsigned long long value = 0;
@@ -48,7 +48,7 @@ void process_forget_peak(void) {
     }
 }
 
-void process_tell(const char *name, double value) {
+void process_print(const char *name, double value) {
     printf("%s\t%.9g\n", name, value);
     fflush(stdout);
 }

@@ -1,4 +1,4 @@
-/* process.h - what a benchmark program knows of its own process, and how it tells a figure. */
+/* process.h - what a benchmark program knows of its own process, and how it prints a figure. */
 #ifndef BENCH_PROCESS_H
 #define BENCH_PROCESS_H
 
@@ -13,7 +13,7 @@ uint64_t process_peak(void);
 void process_forget_peak(void);
 
 /* Prints `name`, a tab and the number. */
-void process_tell(const char *name, double value);
+void process_print(const char *name, double value);
 
 /* A number of an argument: 40, 1e6, 20G (powers of 1000: k, M, G). Ends the program for anything else. */
 uint64_t process_number(const char *argument);

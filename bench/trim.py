@@ -13,7 +13,7 @@ import sys
 
 import trim_data as data
 import trim_truth as truth
-from dedup import ROOT, into_cache, prepare, run
+from dedup import FromFileToFile, figures_of_peer, into_cache, prepare, run
 
 UNITS = (("line", (), 150, 40), ("paragraph", (), 150, 40), ("sentence", ("--run", "3"), None, None),
          ("passage", (), 60, 100))  # unit, options, MB/s and percent of the input that temporary files may take
@@ -22,29 +22,14 @@ MEMORY = (("256M", 256), ("1G", 1024))  # and MiB
 FIXED = 64  # MiB that a run may have beside --memory: code, and what threads read into
 
 
-class Trim:
-    """The command, the sizes and the files."""
+class Trim(FromFileToFile):
+    """Its sizes."""
 
     def __init__(self, bench):
-        self.bench, self.quick = bench, bench.options.quick
-        self.corpus = bench.options.corpus
-        self.doppel = os.path.join(bench.options.build, "doppel")
-        self.runs = 1 if self.quick else 3
+        super().__init__(bench, "trim")
         self.megabytes = int(os.environ.get("BENCH_TRIM_MB", "20" if self.quick else "1000"))
         self.slice = 20 if self.quick else 100  # MB at which what is found is counted
         self.footers = 100000 if self.quick else 1000000
-        self.folder = os.path.join(self.corpus, "trim")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def add(self, what, value, unit, command, **more):
-        shown = " ".join(map(str, command)) if isinstance(command, list) else command
-        for folder in (self.folder, self.corpus, self.bench.options.build):
-            shown = shown.replace(folder + os.sep, "")
-        self.bench.table.add(what, value, unit, command=shown, **more)
 
 
 def command_of(trim, unit, options, path):
@@ -123,12 +108,9 @@ def add_found(trim, what, found, command):
 def run_peer(trim, venv, name, path):
     """(seconds, memory, bytes of temporary files, cuts), or None when it does not run."""
     folder = trim.path(name)
-    command = [os.path.join(venv, "bin", "python"), os.path.join(ROOT, "bench", "peers_trim.py"), name, path, folder]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    if done.returncode:
-        print(f"the peer {name} does not run here, left out: {done.stderr.decode().splitlines()[-1:]}")
+    figures = figures_of_peer(venv, "peers_trim.py", name, path, folder)
+    if not figures:
         return None
-    figures = done.stdout.decode().splitlines()[-1].split("\t")
     cuts = truth.of_peer(os.path.join(folder, "spans"))
     shutil.rmtree(folder)
     return float(figures[1]), int(figures[2]), int(figures[3]), cuts

@@ -4,7 +4,7 @@
     bench/trim_planted.py [--megabytes 1000] [--build build] [--folder build/bench-corpus] [--data $DOPPEL_DATA]
 
 Passages: the texts of --data (any folder of JSONL sets), of /usr/share/doc and of the man pages, as often as it takes
-for the size. In them a word that stands nowhere else follows after at most 45 words, so that whatever repeats by nature
+for the size. In them a word that occurs nowhere else follows after at most 45 words, so that whatever repeats by nature
 is shorter than 50 words: there is much of it, and none of it may be cut. Passages of exactly 49, 50, 51, 100, 400 and
 1,000 words are planted twice or three times each; half of the later copies have other case, punctuation and line
 breaks. What is to be cut is thus known to the byte, and is compared with --spans.

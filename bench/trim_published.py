@@ -1,4 +1,4 @@
-"""doppel trim beside what is published, on the same texts: what one cuts and the other does not.
+"""doppel trim compared with published methods on the same texts: what one cuts and the other does not.
 
     build/bench-dedup-venv/bin/python bench/trim_published.py [--build build] [--data $DOPPEL_DATA] [RULE...]
 

@@ -1,4 +1,4 @@
-"""What was cut, held against the truth of bench/trim_data.py.
+"""What was cut, compared with the truth of bench/trim_data.py.
 
     cuts = trim_truth.of_doppel(spans_file)         {id: [(start, end), ...]}, joined, of a file of doppel trim --spans
     cuts = trim_truth.of_peer(spans_file)           the same of a file with id, start and end, separated by tabs

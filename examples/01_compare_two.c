@@ -1,4 +1,4 @@
-/* 01_compare_two.c - how alike are two texts?
+/* 01_compare_two.c - how similar are two texts?
  *
  *     01_compare_two FILE_A FILE_B     two files
  *     01_compare_two                   two texts of its own
@@ -30,7 +30,7 @@ static char *read_file(const char *path, size_t *length) {
 }
 
 static void compare(doppel_slice a, doppel_slice b) {
-    /* The short way: a number for each text, and how many of its 64 bits differ. Few do when the texts are alike. */
+    /* The short way: a number for each text, and how many of its 64 bits differ. Few do when the texts are similar. */
     uint64_t fingerprint_a, fingerprint_b;
     doppel_fingerprint(a, &fingerprint_a);
     doppel_fingerprint(b, &fingerprint_b);

@@ -2,7 +2,7 @@
  * read outside its buffers, nulls are null, and doppel_input_run gets through a table of it.
  *
  * The C data interface carries no sizes of buffers: each buffer here has room for offset + length entries and not a
- * byte more, and the end of a string is never beyond its data. All else is as hostile as it comes: lengths, offsets and
+ * byte more, and the end of a string is never beyond its data. Everything else may be malformed: lengths, offsets and
  * numbers of buffers that do not fit together, offsets of strings that go backwards, indexes of dictionaries, views. */
 #include "fuzz.h"
 
@@ -42,7 +42,7 @@ enum { MOST_MEMORY = 256 };
 static void *memory[MOST_MEMORY];
 static size_t memory_count;
 
-/* Exactly so many bytes, filled from the input; so that the sanitizer sees what is read beyond. */
+/* Exactly `size` bytes, filled from the input, so that the sanitizer sees reads beyond them. */
 static void *take(size_t size) {
     CHECK(memory_count < MOST_MEMORY);
     void *taken = memory[memory_count++] = malloc(size ? size : 1);
@@ -77,7 +77,7 @@ static bool is_view(const char *format) {
     return !strcmp(format, "vu") || !strcmp(format, "vz");
 }
 
-/* What stands in the list, or a few bytes of the input. */
+/* A format of the list, or a few bytes of the input. */
 static const char *next_format(void) {
     size_t type = next_byte();
     if (type < 8 * TYPES)

@@ -1,5 +1,5 @@
-/* fuzz_df.c - any bytes as a document-frequency table. If the first byte is odd the checksum is made right, so that
- * what stands behind it is reached. A table that opens answers every question; one that does not says why. */
+/* fuzz_df.c - any bytes as a document-frequency table. If the first byte is odd the checksum is made right, so that the
+ * checks after it are reached. A table that opens answers every question; one that does not says why. */
 #include "fuzz.h"
 
 #include "sketch/df.h"

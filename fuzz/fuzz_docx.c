@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* A file in memory, and a link to it whose name says what it holds. */
+/* A file in memory, and a link to it whose name gives the format. */
 static char path[64];
 static int file;
 

@@ -1,7 +1,7 @@
 /* fuzz_index.c - the Hamming index from two sides, by the first byte.
  *
- * Bit 0 clear: the rest is a file (bit 1 set: every checksum is made right, so that what stands behind them is
- * reached). What opens can be validated, searched, walked and changed; no call does more than refuse. Where validate
+ * Bit 0 clear: the rest is a file (bit 1 set: every checksum is made right, so that the checks after them are reached).
+ * An index that opens can be validated, searched, walked and changed; calls succeed or return an error. Where validate
  * finds nothing wrong, every entry is found.
  *
  * Bit 0 set: the rest are operations, done on an index and on a plain array; the answers are the same. */
@@ -19,7 +19,7 @@ static void one_of(doppel_status status, doppel_status other) {
 
 /* ---- files ---- */
 
-/* Entries of a forged file may name one list many times: no more than this are looked at. */
+/* Entries of a forged file may name one list many times: at most this many are read. */
 #define MOST 20000
 
 enum { FIRST = 6 };
@@ -61,7 +61,7 @@ static void change(doppel_index *index, const walk *w) {
     one_of(doppel_index_add(index, zero, 1, 5), DOPPEL_ERROR_STORE);
     for (uint64_t i = 0; i < w->count && i < FIRST; i++) {
         one_of(doppel_index_remove(index, w->first[i].fingerprint, w->first[i].owner, NULL), DOPPEL_ERROR_STORE);
-        /* Bits beyond the width can stand in a forged file, but cannot be put in. */
+        /* A forged file can have bits beyond the width, but they cannot be added. */
         doppel_status status = doppel_index_add(index, w->first[i].fingerprint, i, i % 3);
         CHECK(status == DOPPEL_ERROR_USAGE || !status || status == DOPPEL_ERROR_STORE);
     }

@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Texts are cut to this, so that the plain table stays small. */
+/* Texts are cut to this, so that the plain table is small. */
 #define MOST 700
 
 static size_t smaller(size_t a, size_t b) {

@@ -1,5 +1,5 @@
-/* fuzz_lmdb.c - any bytes as a file of LMDB: whether it is whole is found out without mapping it, and why not is said.
- * The bytes stand in pages of 256, so that a small input reaches the tree of free pages. */
+/* fuzz_lmdb.c - any bytes as a file of LMDB: it is checked without being mapped, and what is wrong is reported. Pages
+ * have 256 bytes, so that a small input reaches the tree of free pages. */
 #include "fuzz.h"
 
 #include "store/lmdb.h"

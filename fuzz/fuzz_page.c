@@ -1,8 +1,8 @@
 /* fuzz_page.c - any bytes as a page. The first byte chooses the content and the carrier's charset; the rest is the
  * page.
  *
- * Text, title and links are valid UTF-8 without control characters; white space stands only between words; the main
- * content has no word that all of the page has not; and a reader gives the same for the same page again. */
+ * Text, title and links are valid UTF-8 without control characters; white space is only between words; every word of
+ * the main content is a word of the whole page; and a reader gives the same for the same page again. */
 #include "fuzz.h"
 
 #include "base/base.h"
@@ -16,7 +16,7 @@ static bool is_space(uint8_t c) {
     return c == ' ' || c == '\n';
 }
 
-/* What a text of the reader's promises. `lines`: line feeds may part words, too. */
+/* What the reader guarantees of a text. `lines`: line feeds may separate words, too. */
 static void check_text(const char *text, size_t length, bool lines) {
     const uint8_t *p = (const uint8_t *)(text ? text : ""), *end = p + length;
     for (bool space = true; p < end;) {
@@ -40,7 +40,7 @@ static void check_page(const doppel_page *page) {
     check_text(page->language.data, page->language.length, false);
 }
 
-/* How many bytes of a text are no white space. */
+/* The number of bytes of a text that are not white space. */
 static size_t inked(const doppel_page *page) {
     size_t count = 0;
     for (size_t i = 0; i < page->text.length; i++)

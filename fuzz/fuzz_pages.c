@@ -1,12 +1,12 @@
 /* fuzz_pages.c - any bytes as LMDB's pages: every way to read them ends, gives a value inside of them, or says that
- * they are damaged. The bytes end where their memory does, so that a read behind them is seen. */
+ * they are damaged. The bytes end where their memory does, so that a read beyond them is seen. */
 #include "fuzz.h"
 
 #include "store/pages.h"
 
 #include <stdlib.h>
 
-/* Forged trees may lead to one page again and again: no more entries than this are walked. */
+/* Forged trees may lead to one page many times: at most this many entries are walked. */
 enum { MOST = 2000 };
 
 static const dp_pages *pages;

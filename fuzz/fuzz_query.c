@@ -1,8 +1,8 @@
 /* fuzz_query.c - any bytes as an item. The first byte chooses what is given; the rest is cut at zero bytes into id,
  * URL, title, two fields and a text, page or set of numbers.
  *
- * What is asked stays within its limits; a text asks twice the same; sketches that are given as they were made ask as
- * their text does; the verdict about it can be printed into any room. */
+ * A query is within its limits; the same text gives the same query twice; sketches made from a text give the query of
+ * the text; its verdict can be printed into a buffer of any size. */
 #include "fuzz.h"
 
 #include "decide/decide.h"

@@ -1,5 +1,5 @@
-/* fuzz_recipe.c - any text as a recipe: what parses prints a form that parses to the same, and makes sketches; what
- * does not is refused with a message and a place. The first byte chooses what is given beside it. */
+/* fuzz_recipe.c - any text as a recipe: one that parses prints a form that parses to the same, and makes sketches; any
+ * other is refused with a message and a position. The first byte chooses what is given with it. */
 #include "fuzz.h"
 
 #include "sketch/df.h"

@@ -1,5 +1,5 @@
 /* fuzz_redis_document.c - any bytes as a document of a memory in Redis, and as its plan: what is decoded lies in them
- * or in memory of its own, and the places where it is found can be told. */
+ * or in memory of its own, and the keys it is found by can be computed. */
 #include "fuzz.h"
 
 #include "known/redis.h"

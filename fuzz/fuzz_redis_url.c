@@ -1,4 +1,5 @@
-/* fuzz_redis_url.c - any bytes as the URL of a shared store: what is taken is whole, and its name means the same place.
+/* fuzz_redis_url.c - any bytes as the URL of a shared store: what is accepted is complete, and its name means the same
+ * store.
  */
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* fuzz_request.c - any bytes as a request, without sockets: its first line is METHOD TARGET, then headers, an empty
  * line, and a body, which comes in pieces of as many bytes as the very first byte says. Every request gets an answer,
- * with a status that is known; an answer of JSON is JSON. */
+ * with a known status; an answer of type JSON is valid JSON. */
 #include "fuzz.h"
 
 #include "server/service.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The index is made anew after so many requests, so that it stays small. */
+/* The index is created again after this many requests, so that it is small. */
 enum { REQUESTS = 2000, HEADERS = 16 };
 
 typedef struct head {

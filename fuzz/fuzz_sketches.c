@@ -1,7 +1,8 @@
-/* fuzz_sketches.c - files of sketches, as --against takes them: any entries, with right checks, behind a right header.
+/* fuzz_sketches.c - files of sketches, as --against takes them: any entries, with valid checksums, after a valid
+ * header.
  *
- * The input is a row of entries: a byte for the kind, two for the length, and the content. A kind beyond those there
- * are stands for bytes that are no entry. No file does more than be refused; what is taken can be decided on. */
+ * The input is a row of entries: a byte for the kind, two for the length, and the content. An unknown kind means bytes
+ * that are not an entry. A file is refused, or its documents can be decided. */
 #include "fuzz.h"
 
 #include "batch/batch.h"

@@ -1,9 +1,9 @@
 /* fuzz_trim.c - any texts to units, cuts and records. The first three bytes choose the options; the rest is a file of
  * JSON lines or, cut at bytes 0xFE, texts of which one is made.
  *
- * Cuts are ascending, within the text, apart from each other, and part neither code points nor marks from what they
- * belong to; the text is what stands between them; the record is JSON and has that text; spans fill the cuts. All that
- * is the same with several threads or with hardly any memory. */
+ * Cuts are ascending, within the text, disjoint, and never split a code point or separate a mark from its base; the
+ * text is what is between them; the record is JSON and has that text; spans fill the cuts. All that is the same with
+ * several threads or with hardly any memory. */
 #include "fuzz.h"
 
 #include "trim/trim.h"
@@ -183,7 +183,7 @@ static void make_records(const uint8_t *data, size_t size, dp_buffer *file) {
     }
 }
 
-/* Files in memory, and links to them whose names say what they hold. */
+/* Files in memory, and links to them whose names give the format. */
 static char paths[2][64];
 static int numbers[2];
 

@@ -1,5 +1,5 @@
-/* fuzz_verdict_member.c - any bytes as a page of a stream: what the JSON reader takes gets a member more, is taken
- * again, and has the same fields and the new one. What it does not take does no harm. */
+/* fuzz_verdict_member.c - any bytes as a page of a stream: a record that the JSON reader accepts gets another member,
+ * is accepted again, and has the same fields and the new one. Any other does no harm. */
 #include "fuzz.h"
 
 #include "doppel.h"

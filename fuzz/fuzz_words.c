@@ -1,8 +1,9 @@
 /* fuzz_words.c - any bytes to words. The first two bytes choose the options and where the text is cut; the rest is
  * text.
  *
- * The text in one piece is the truth for: the text cut anywhere, the way through single code points (word lists), and
- * every variant of the kernels. Batches, ranges and the normalised text are checked for what they promise. */
+ * The result for the text in one piece is compared with: the text cut anywhere, the way through single code points
+ * (word lists), and every variant of the kernels. Batches, ranges and the normalised text are checked against their
+ * contracts. */
 #include "fuzz.h"
 
 #include "text/normalise.h"

@@ -99,7 +99,8 @@ static outcome run(const char *path, const dp_input_sizes *sizes, int threads, s
                                     .bad = report,
                                     .user = &o.reports,
                                     .extra_keys = extra,
-                                    .extra_count = EXTRA};
+                                    .extra_count = EXTRA,
+                                    .row_records = true};
     doppel_work work = {.user = &o.documents, .document = take, .emit = collect};
     dp_input_job job = {.paths = &path, .path_count = 1, .options = &options, .work = &work, .sizes = sizes};
     doppel_error error;
@@ -118,7 +119,7 @@ static bool same(const dp_buffer *a, const dp_buffer *b) {
 
 /* ---- one input ---- */
 
-/* A file in memory, and links to it whose names say what it holds. */
+/* A file in memory, and links to it whose names give the format. */
 static char paths[2][64];
 static int file;
 

@@ -61,7 +61,7 @@ endif()
 
 # The server, as a process of its own.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  set(server_names routes lists runs client same bad_input other_sites operation store)
+  set(server_names routes lists history runs client same bad_input other_sites operation store)
   if(only)
     set(server_names routes same)
   endif()
@@ -83,7 +83,7 @@ endif()
 
 # The server with the sanitizers.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  foreach(name routes bad_input other_sites operation store)
+  foreach(name routes history bad_input other_sites operation store)
     sanitizer_test(asan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/asan)
     if(whole OR name MATCHES "routes|operation|store")
       sanitizer_test(tsan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/tsan)
@@ -135,10 +135,12 @@ if(TARGET doppel_python)
   file(GLOB python_tests CONFIGURE_DEPENDS python/test_*.py)
   foreach(source ${python_tests})
     get_filename_component(name ${source} NAME_WE)
-    suite_test(python.${name} python COMMAND ${python_packages} -m pytest ${source} ENVIRONMENT DOPPEL_WHEEL=${builds}/wheel)
+    suite_test(python.${name} python COMMAND ${python_packages} -m pytest ${source}
+               ENVIRONMENT DOPPEL_WHEEL=${builds}/wheel DOPPEL_COMMAND=${builds}/doppel)
     set_tests_properties(python.${name} PROPERTIES FIXTURES_REQUIRED python_installed)
   endforeach()
-  sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages})
+  sanitizer_test(asan python COMMAND tests/python/asan ${builds}/asan ${python_packages}
+                 ENVIRONMENT DOPPEL_COMMAND=${builds}/doppel)
 
   # Spark, on a real cluster of one master and two workers on loopback; at full size with an executor that is killed.
   suite_test(spark spark COMMAND ${builds}/spark-venv/bin/python -m pytest -c tests/python/pytest.ini

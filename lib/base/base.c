@@ -23,7 +23,7 @@ const char *doppel_status_name(doppel_status status) {
     return "unknown";
 }
 
-/* Of a path that is too long the end says more than the beginning. */
+/* Keeps the end of a path that is too long. */
 static void copy_path(doppel_error *error, const char *path) {
     size_t length = strlen(path), room = sizeof error->file - 1;
     bool fits = length <= room;
@@ -94,7 +94,7 @@ bool dp_buffer_printf(dp_buffer *buffer, const char *format, ...) {
     va_start(args, format);
     int length = vsnprintf(NULL, 0, format, args);
     va_end(args);
-    /* One more place than is kept, for the NUL that vsnprintf writes. */
+    /* One more byte than is kept, for vsnprintf's NUL. */
     if (length < 0 || !dp_reserve(&buffer->data, &buffer->capacity, buffer->size + (size_t)length + 1, 1))
         return false;
     va_start(args, format);
@@ -111,16 +111,16 @@ void dp_buffer_free(dp_buffer *buffer) {
 
 /* ---- sorting ----
  *
- * Numbers that are spread evenly, such as hashes, are dealt out by their top bits, about one a place, and what fell
- * together is put in order by insertion. Others are sorted byte by byte. */
+ * Evenly distributed numbers, such as hashes, are placed by their top bits, about one per bucket, and each bucket is
+ * sorted by insertion. Others are radix-sorted byte by byte. */
 
-/* Below this many, insertion alone is best. */
+/* Below this many, insertion sort alone is fastest. */
 #define SMALL_SORT 24
 
-/* Dealing out: at most this many numbers, and no more than so many a place. */
-enum { MOST_DEALT = 1 << 14, DEAL_BITS = 12, MOST_TOGETHER = 16 };
+/* Bucket sort: at most this many numbers, and at most MOST_TOGETHER per bucket. */
+enum { MOST_BUCKET_SORTED = 1 << 14, BUCKET_BITS = 12, MOST_PER_BUCKET = 16 };
 
-/* Puts `from` in order in `to`, which may be `from`; quick where each number is near its place. */
+/* Sorts `from` into `to`, which may be `from`; fast if each number is near its place. */
 static void insertion_sort64(const uint64_t *from, size_t count, uint64_t *to) {
     for (size_t i = 0; i < count; i++) {
         uint64_t number = from[i];
@@ -131,13 +131,13 @@ static void insertion_sort64(const uint64_t *from, size_t count, uint64_t *to) {
     }
 }
 
-/* False, and nothing has changed, when the numbers are too many or not spread evenly. */
-static bool deal_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
-    uint16_t places[1 << DEAL_BITS];
+/* False, with nothing changed, if there are too many numbers or they are not evenly distributed. */
+static bool bucket_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
+    uint16_t places[1 << BUCKET_BITS];
     int bits = 63 - __builtin_clzll(count), shift;
-    if (count > MOST_DEALT)
+    if (count > MOST_BUCKET_SORTED)
         return false;
-    bits = bits + 1 < DEAL_BITS ? bits + 1 : DEAL_BITS;
+    bits = bits + 1 < BUCKET_BITS ? bits + 1 : BUCKET_BITS;
     shift = 64 - bits;
     memset(places, 0, sizeof *places << bits);
     for (size_t i = 0; i < count; i++)
@@ -149,7 +149,7 @@ static bool deal_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
         places[place] = (uint16_t)next;
         next += here;
     }
-    if (most > MOST_TOGETHER)
+    if (most > MOST_PER_BUCKET)
         return false;
     for (size_t i = 0; i < count; i++)
         scratch[places[numbers[i] >> shift]++] = numbers[i];
@@ -173,7 +173,7 @@ void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch) {
         insertion_sort64(numbers, count, numbers);
         return;
     }
-    if (deal_sort64(numbers, count, scratch))
+    if (bucket_sort64(numbers, count, scratch))
         return;
     size_t places[8][256] = {{0}};
     for (size_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
-/* base.h - what every stage stands on: errors, growing buffers, hash tables, JSON, unaligned loads, bits, the CPU
- * level, threads and their results in order, the clock, files.
+/* base.h - what every stage uses: errors, growing buffers, hash tables, JSON, unaligned loads, bits, the CPU level,
+ * threads and ordered results, the clock, files.
  *
  * Names that start with `dp_` are the library's own: they have no public symbol. */
 #ifndef DP_BASE_H
@@ -12,8 +12,8 @@
 
 /* ---- errors ---- */
 
-/* Returns the status of `expression` from the function it stands in, unless that is DOPPEL_OK. For functions that have
- * nothing to clean up on the way out. */
+/* Returns the status of `expression` from the calling function, unless it is DOPPEL_OK. For functions with nothing to
+ * clean up. */
 #define DP_TRY(expression)                          \
     do {                                            \
         doppel_status dp_try_status = (expression); \
@@ -32,7 +32,7 @@
             (status) = (expression); \
     } while (0)
 
-/* Fills *error (which may be NULL) and returns the code, so that `return dp_fail(...)` is one line. */
+/* Fills *error (may be NULL) and returns the code, so that `return dp_fail(...)` is one line. */
 doppel_status dp_fail(doppel_error *error, doppel_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -45,11 +45,11 @@ doppel_status dp_no_memory(doppel_error *error);
 
 /* ---- memory ---- */
 
-/* Makes room for `need` items of `size` bytes in *data, at least doubling; false when there is no memory, and then
+/* Makes room for `need` items of `size` bytes in *data, at least doubling; false when out of memory, and then
  * nothing has changed. dp_reserve(&array, &capacity, count + 1, sizeof *array) */
 bool dp_reserve(void *data, size_t *capacity, size_t need, size_t size);
 
-/* Copies options that are led by their own size, as far as both the caller and the library know them. */
+/* Copies options that begin with their own size, up to the smaller of the caller's and the library's size. */
 static inline void dp_copy_options(void *to, const void *from, size_t size) {
     size_t given;
     memcpy(&given, from, sizeof given);
@@ -89,7 +89,7 @@ typedef struct dp_json_writer {
     dp_buffer *buffer;
     char *to;
     size_t room;
-    size_t length; /* written so far, with what did not fit into `room` */
+    size_t length; /* written so far, including what did not fit into `room` */
     bool failed;
     char last; /* byte written */
 } dp_json_writer;
@@ -106,30 +106,33 @@ void dp_json_count(dp_json_writer *w, uint64_t value);
 /* A number with six significant digits, whatever the locale; NaN is null. */
 void dp_json_share(dp_json_writer *w, double share);
 
-/* Appends a string as JSON, quotes included; false when there is no memory. */
+/* Appends a string as JSON, quotes included; false when out of memory. */
 bool dp_json_add(dp_buffer *out, const char *bytes, size_t length);
 
-/* ---- files that are whole or absent: newfile.c ---- */
+/* ---- files that are complete or absent: newfile.c ---- */
 
-/* Where an output goes: links are followed. *place is the file that is there, or is to be (to be freed), or else NULL,
- * and *number what to write to: a device, a pipe, a socket, or a descriptor of this process that the path names. Gives
- * 0, or the errno of what went wrong. */
+/* The error of a file that could not be written, by errno; a folder that does not exist is named. */
+doppel_status dp_fail_write(doppel_error *error, const char *path, int reason);
+
+/* Where an output goes: links are followed. *place is the existing or future file (to be freed), or else NULL, and
+ * *number the descriptor to write to: a device, a pipe, a socket, or a descriptor of this process that the path names.
+ * Returns 0 or an errno. */
 int dp_output_find(const char *path, char **place, int *number);
 
-/* A file that is written beside its place and takes it once it is whole; what is not replaced (see dp_output_find) gets
- * its bytes in the end. */
+/* A file that is written beside its path and renamed into place when complete; what is never replaced (see
+ * dp_output_find) gets the bytes at the end. */
 typedef struct dp_newfile {
     int number;       /* to write to, and to read from */
     const char *path; /* as it was given; borrowed */
     char *place, *beside;
-    int straight; /* to copy to in the end; -1: it takes its place */
+    int straight; /* descriptor to copy to at the end; -1: it is renamed into place */
     bool synced;  /* by the caller, after the last byte */
 } dp_newfile;
 
 doppel_status dp_newfile_create(dp_newfile *file, const char *path, doppel_error *error);
 
-/* Syncs the file, unless it is, and puts it into its place; or removes it, when `reason` is not 0 but the errno of what
- * went wrong while it was written. Frees what `file` holds either way. */
+/* Syncs the file, unless it is synced, and renames it into place; or removes it, if `reason` is not 0 but the errno of
+ * a failed write. Frees what `file` holds either way. */
 doppel_status dp_newfile_finish(dp_newfile *file, int reason, doppel_error *error);
 
 /* ---- bits and bytes ---- */
@@ -172,10 +175,10 @@ static inline uint64_t dp_load_tail(const void *p, size_t length) {
     return v;
 }
 
-/* Sorts 64-bit numbers ascending (by bytes, in linear time); `scratch` has room for `count`. */
+/* Sorts 64-bit numbers ascending (by bytes, in linear time); `scratch` has space for `count`. */
 void dp_sort64(uint64_t *numbers, size_t count, uint64_t *scratch);
 
-/* Removes repeats from a sorted array; gives how many stay. */
+/* Removes repeats from a sorted array; returns how many are left. */
 size_t dp_unique64(uint64_t *sorted, size_t count);
 
 /* ---- published hashes of bytes (docs/FORMAT.md section 3 names the variants) ---- */
@@ -188,22 +191,22 @@ uint64_t dp_jenkins(const void *bytes, size_t length, uint64_t seed);
 
 uint64_t dp_djb2(const void *bytes, size_t length, uint64_t seed);
 
-/* SipHash-2-4: without the key nobody can tell which bytes have the same hash. The key is that of the paper, its first
- * 8 bytes as a little-endian number and its last 8. */
+/* SipHash-2-4: without the key, collisions cannot be constructed. The key is as in the paper, its first 8 bytes as a
+ * little-endian number and its last 8. */
 uint64_t dp_siphash(const void *bytes, size_t length, const uint64_t key[2]);
 
 /* ---- the CPU ---- */
 
 enum { DP_CPU_PORTABLE = 0, DP_CPU_AVX2 = 1, DP_CPU_NEON = 1, DP_CPU_AVX512 = 2 };
 
-/* The level this machine has, lowered by DOPPEL_CPU. Found out once, at the first call. */
+/* The level of this machine, lowered by DOPPEL_CPU. Determined once, at the first call. */
 int dp_cpu_level(void);
 
-/* The level this machine has, whatever DOPPEL_CPU says: for tests of the variants. */
+/* The level of this machine, ignoring DOPPEL_CPU: for tests of the variants. */
 int dp_cpu_best(void);
 
-/* ---- threads, the clock, memory, files that vanish: machine.c; results of threads in order: ordered.c; large arrays
- * that threads share: parallel.c ---- */
+/* ---- threads, the clock, memory, temporary files: machine.c; ordered results of threads: ordered.c; large arrays
+ * shared by threads: parallel.c ---- */
 
 #include "base/machine.h"
 #include "base/ordered.h"

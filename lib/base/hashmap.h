@@ -1,19 +1,19 @@
-/* hashmap.h - the hash table: from 64-bit keys to values that are not 0.
+/* hashmap.h - the hash table: from 64-bit keys to nonzero values.
  *
  *     dp_hashmap map = {0};                                  zero is an empty map
- *     uint64_t *value = dp_hashmap_add(&map, key);           where the key's value stands; NULL: no memory
+ *     uint64_t *value = dp_hashmap_add(&map, key);           where the key's value stands; NULL: out of memory
  *     if (!*value)                                       the key is new: it gets its value now
  *         *value = ++count;
  *     uint64_t found = dp_hashmap_find(&map, key);           0: not there
  *     dp_hashmap_free(&map);
  *
- * Keys are numbers, or hashes that are long enough to stand for what they are hashes of. Where they are not,
- * dp_hashmap_add_if and dp_hashmap_find_if take hashes, of which several may be equal, and a function that compares
- * what the values stand for; give them a `static` function, so that the compiler puts it into the loop.
+ * Keys are numbers, or hashes long enough to identify what they are hashes of. For shorter hashes, dp_hashmap_add_if
+ * and dp_hashmap_find_if take hashes that may collide, and a function that compares what the values refer to; make it
+ * `static`, so that the compiler inlines it.
  *
- * Open addressing with linear probing: a key stands at its home, which is the top bits of a product, or at the next
- * free place after it; at most two places in three are taken, so that a look-up ends after two places on average when
- * the key is there and after five when it is not. */
+ * Open addressing with linear probing: a key is at its home, the top bits of a product, or at the next free place after
+ * it; at most two thirds of the places are used, so a lookup ends after two places on average if the key is present and
+ * after five if it is not. */
 #ifndef DP_HASHMAP_H
 #define DP_HASHMAP_H
 
@@ -31,11 +31,11 @@ typedef struct dp_hashmap {
     int shift; /* 64 - log2(room) */
 } dp_hashmap;
 
-/* Makes room for `count` keys in all; false when there is no memory, and then nothing has changed. After it
- * dp_hashmap_add does not fail, and pointers to values stay, up to that count. */
+/* Makes room for `count` keys in all; false when out of memory, with nothing changed. After it dp_hashmap_add does not
+ * fail, and pointers to values stay valid, up to that count. */
 bool dp_hashmap_reserve(dp_hashmap *map, size_t count);
 
-/* Removes all keys; the memory stays. */
+/* Removes all keys; keeps the memory. */
 void dp_hashmap_clear(dp_hashmap *map);
 void dp_hashmap_free(dp_hashmap *map);
 
@@ -46,7 +46,7 @@ static inline size_t dp_hashmap_home(const dp_hashmap *map, uint64_t key) {
     return (size_t)((key ^ key >> 32) * 0x9E3779B97F4A7C15u >> map->shift);
 }
 
-/* Whether a value stands for what is looked for. */
+/* Whether a value refers to what is looked up. */
 typedef bool (*dp_hashmap_same)(const void *user, uint64_t value);
 
 /* The place of a key for which `same` (NULL: any) holds, or the free one where it belongs. The map has room. */
@@ -68,8 +68,8 @@ static inline uint64_t dp_hashmap_find(const dp_hashmap *map, uint64_t key) {
     return dp_hashmap_find_if(map, key, NULL, NULL);
 }
 
-/* Where the value of a hash stands for which `same` holds. It is 0 when it is new, and has to be set then, before the
- * next call. NULL: it is new, and there is no memory. It stays until the next call that adds, or for as long as room
+/* A pointer to the value of a hash for which `same` holds. The value is 0 if it is new, and must then be set before the
+ * next call. NULL: it is new, and out of memory. The pointer is valid until the next call that adds, or as long as room
  * was reserved. */
 static inline uint64_t *dp_hashmap_add_if(dp_hashmap *map, uint64_t hash, dp_hashmap_same same, const void *user) {
     bool full = map->count >= map->room / 3 * 2;

@@ -1,7 +1,7 @@
 /* json.c - JSON, written to a growing buffer or to memory of a fixed size: the one place that escapes strings.
  *
  * Set up a dp_json_writer (base.h), then write keys and values in order; braces, brackets and commas of arrays are the
- * caller's text. A failure is remembered and makes the rest do nothing, so that it is asked for once, at the end. */
+ * caller's text. A failure is sticky and makes the remaining calls do nothing, so it is checked once, at the end. */
 #include "base/base.h"
 
 #include <math.h>
@@ -30,7 +30,8 @@ void dp_json_key(dp_json_writer *w, const char *name) {
 
 /* ---- strings ---- */
 
-/* Where the bytes end that a JSON string holds as they are. DEL could stand there, but terminals take it badly. */
+/* The end of the bytes that need no escape in a JSON string. DEL would be allowed, but is escaped for the sake of
+ * terminals. */
 static const char *plain_end(const char *p, const char *end) {
     while (p < end) {
         uint8_t c = (uint8_t)*p;

@@ -1,4 +1,4 @@
-/* machine.c - what is asked of the machine: CPU level, threads, the clock, memory, random bytes, nameless files. */
+/* machine.c - services of the machine: CPU level, threads, the clock, memory, random bytes, unnamed files. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the CPU: which kernels it can run. DOPPEL_CPU=portable|avx2|avx512|neon lowers the level, for tests and for
- * doubt. */
+/* ---- the CPU: which kernels it can run. DOPPEL_CPU=portable|avx2|avx512|neon lowers the level, for tests and
+ * debugging. */
 
-/* Each level asks for everything its kernels use (DP_TARGET_* in kernel.h); AVX-512 begins with Ice Lake and Zen 4. */
+/* Each level requires everything its kernels use (DP_TARGET_* in kernel.h); AVX-512 begins with Ice Lake and Zen 4. */
 int dp_cpu_best(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -186,7 +186,7 @@ void *dp_big_alloc(size_t bytes) {
     return made;
 }
 
-/* ---- files that vanish ---- */
+/* ---- temporary files ---- */
 
 static const char *tmp_folder(const char *tmp) {
     if (!tmp || !*tmp)
@@ -194,7 +194,7 @@ static const char *tmp_folder(const char *tmp) {
     return tmp && *tmp ? tmp : "/tmp";
 }
 
-/* Some file systems have no nameless files: there one is made and its name removed at once. */
+/* Some file systems have no unnamed files: there one is created and unlinked at once. */
 static int open_nameless(const char *folder) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))

@@ -1,4 +1,4 @@
-/* machine.h - what is asked of the machine: threads, the clock, memory, files that vanish. */
+/* machine.h - services of the machine: threads, the clock, memory, temporary files. */
 #ifndef DP_MACHINE_H
 #define DP_MACHINE_H
 
@@ -6,42 +6,42 @@
 
 #include <pthread.h>
 
-/* The number of threads to use: the number asked for (up to DP_MAX_THREADS), or for 0 one for each CPU of this process.
- */
+/* The number of threads to use: `asked` (up to DP_MAX_THREADS), or for 0 one for each CPU of this
+ * process. */
 enum { DP_MAX_THREADS = 1024 };
 size_t dp_thread_count(int asked);
 
 /* Starts a thread that blocks all signals, so that they go to the threads of the caller; false: the system refuses. */
 bool dp_thread_start(pthread_t *thread, void *(*run)(void *user), void *user);
 
-/* Calls work(user, 0) ... work(user, threads - 1), each on its own thread, this one among them, and waits for all.
- * Where the system refuses a thread, this one does its share too: every number is called exactly once, but those calls
- * then come one after the other, so none may wait for another. Signals go to the calling thread. */
+/* Calls work(user, 0) ... work(user, threads - 1), each on its own thread, including the calling one, and waits for
+ * all. If the system refuses a thread, the calling one does its share: every number is called exactly once, but then
+ * possibly one after the other, so none may wait for another. Signals go to the calling thread. */
 void dp_run_threads(size_t threads, void (*work)(void *user, size_t thread), void *user);
 
 /* ---- the clock ---- */
 
-/* Seconds of a clock that never goes back: for durations. */
+/* Seconds of a monotonic clock, for durations. */
 double dp_seconds(void);
 
-/* Seconds since 1970, by the system's clock, which may be set. */
+/* Seconds since 1970, by the system clock, which may be set. */
 uint64_t dp_wall_seconds(void);
 
 void dp_sleep(double seconds);
 
 /* ---- memory and random numbers ---- */
 
-/* Half of the memory that is free, in bytes; at least 64 MiB. */
+/* Half of the free memory, in bytes; at least 64 MiB. */
 uint64_t dp_memory_default(void);
 
-/* Memory for a big table or buffer, on a multiple of 64 bytes, in huge pages where it is large; free() it. NULL when
- * there is none. Its content is not defined. */
+/* Memory for a big table or buffer, aligned to 64 bytes, in huge pages if it is large; free() it. NULL when out of
+ * memory. Its content is undefined. */
 void *dp_big_alloc(size_t bytes);
 
-/* A number that nobody can predict, never 0. */
+/* An unpredictable number, never 0. */
 uint64_t dp_random_number(void);
 
-/* Bytes that nobody can predict. Errors: DOPPEL_ERROR_IO where the system gives none. */
+/* Unpredictable bytes. Errors: DOPPEL_ERROR_IO where the system gives none. */
 doppel_status dp_random_bytes(void *to, size_t length, doppel_error *error);
 
 /* Whether *stop (stop may be NULL) asks to end. */
@@ -49,7 +49,7 @@ static inline bool dp_stopped(const volatile int *stop) {
     return stop && __atomic_load_n(stop, __ATOMIC_RELAXED);
 }
 
-/* ---- files that vanish ---- */
+/* ---- temporary files ---- */
 
 /* A file in `tmp` (NULL: TMPDIR, else /tmp) that has no name, and is removed when it is closed. Zero is none. */
 typedef struct dp_scratch {
@@ -62,8 +62,8 @@ typedef struct dp_scratch {
 doppel_status dp_scratch_open(dp_scratch *scratch, const char *tmp, doppel_error *error);
 void dp_scratch_close(dp_scratch *scratch);
 
-/* Several threads may write and read at places of their own. A write that goes beyond `size` does not change it: who
- * hands out the places does. */
+/* Several threads may write and read at different offsets. A write beyond `size` does not change it: the caller that
+ * assigns offsets does. */
 doppel_status dp_scratch_write(const dp_scratch *scratch, const void *bytes, size_t length, uint64_t at,
                                doppel_error *error);
 doppel_status dp_scratch_read(const dp_scratch *scratch, void *bytes, size_t length, uint64_t at, doppel_error *error);

@@ -1,10 +1,10 @@
-/* newfile.c - files that are whole or absent: written beside their place, synced, then renamed into it.
+/* newfile.c - files that are complete or absent: written beside their path, synced, then renamed into place.
  *
- * dp_newfile_create -> write to `number` -> dp_newfile_finish. dp_output_find says where a path leads: links are
- * followed, so that the file behind a link is replaced and the link stays; a device, a pipe or a socket is never
- * replaced but written to. The names of this process's own descriptors (/dev/stdout, /dev/fd/N) are such, whatever
- * the descriptor is: what was written to it before stays. dp_newfile writes to a nameless file for those, as its
- * callers seek and read back, and copies it in the end. */
+ * dp_newfile_create -> write to `number` -> dp_newfile_finish. dp_output_find resolves a path: links are followed, so
+ * that a link's target is replaced and the link stays; a device, a pipe or a socket is never replaced but written to.
+ * So are this process's own descriptors (/dev/stdout, /dev/fd/N), whatever they refer to: what was written to them
+ * before stays. For those, dp_newfile writes to an unnamed file, as its callers seek and read back, and copies it at
+ * the end. */
 #include "base/base.h"
 
 #include <errno.h>
@@ -15,14 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Links that are followed, as in the kernel. */
+/* Links followed at most, as in the kernel. */
 enum { MOST_LINKS = 40 };
-
-static doppel_status fail_write(doppel_error *error, const char *path, int reason) {
-    if (reason == ENOMEM)
-        return dp_no_memory(error);
-    return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(reason ? reason : EIO));
-}
 
 /* ---- where a path leads ---- */
 
@@ -30,6 +24,22 @@ static doppel_status fail_write(doppel_error *error, const char *path, int reaso
 static size_t folder_length(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+doppel_status dp_fail_write(doppel_error *error, const char *path, int reason) {
+    char folder[PATH_MAX];
+    struct stat there;
+    size_t length = folder_length(path);
+    if (reason == ENOMEM)
+        return dp_no_memory(error);
+    if (reason == ENOENT && length > 1 && length < sizeof folder) {
+        memcpy(folder, path, length - 1);
+        folder[length - 1] = 0;
+        if (stat(folder, &there) && errno == ENOENT)
+            return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: the folder %s does not exist",
+                              folder);
+    }
+    return dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be written: %s", strerror(reason ? reason : EIO));
 }
 
 /* The number of the descriptor of this process that a path names, as /proc/self/fd/1 does; -1: none. */
@@ -94,10 +104,10 @@ int dp_output_find(const char *path, char **place, int *number) {
 
 /* ---- the file ---- */
 
-/* Opens the file to write to; gives 0 or an errno. */
+/* Opens the file to write to; returns 0 or an errno. */
 static int open_beside(dp_newfile *file) {
     dp_buffer beside = {0};
-    /* The thread's number, so that two that write to the same path do not meet. */
+    /* The thread id, so that two threads writing to the same path do not collide. */
     if (!dp_buffer_printf(&beside, "%s.%ld.tmp", file->place, (long)gettid()) || !dp_buffer_add(&beside, "", 1)) {
         dp_buffer_free(&beside);
         return ENOMEM;
@@ -107,7 +117,7 @@ static int open_beside(dp_newfile *file) {
     return file->number < 0 ? errno : 0;
 }
 
-/* A nameless file, for what is copied in the end. */
+/* An unnamed file, to be copied at the end. */
 static int open_nameless(dp_newfile *file) {
     FILE *nameless = tmpfile();
     if (!nameless)
@@ -133,10 +143,10 @@ doppel_status dp_newfile_create(dp_newfile *file, const char *path, doppel_error
     if (!reason)
         return DOPPEL_OK;
     free_file(file);
-    return fail_write(error, path, reason);
+    return dp_fail_write(error, path, reason);
 }
 
-/* Copies the nameless file to where it goes; gives 0 or an errno. */
+/* Copies the unnamed file to its destination; returns 0 or an errno. */
 static int copy_out(const dp_newfile *file) {
     char piece[1 << 16];
     off_t at = 0;
@@ -151,13 +161,13 @@ static int copy_out(const dp_newfile *file) {
     return 0;
 }
 
-/* A name is safe only once its folder is; gives what went wrong, or 0. */
+/* A name is durable only once its folder is synced; returns an errno, or 0. */
 static int sync_folder(char *path) {
     char *slash = strrchr(path, '/');
     if (slash)
         slash[slash == path] = 0;
     int folder = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* A folder that can be written but not read, and a file system that cannot sync folders, are no reason to fail. */
+    /* A folder that can be written but not read, and a file system that cannot sync folders, are not errors. */
     if (folder < 0)
         return 0;
     int reason = fsync(folder) && errno != EINVAL ? errno : 0;
@@ -178,7 +188,7 @@ doppel_status dp_newfile_finish(dp_newfile *file, int reason, doppel_error *erro
         unlink(file->beside);
     else if (file->beside)
         reason = sync_folder(file->beside);
-    doppel_status status = reason ? fail_write(error, file->path, reason) : DOPPEL_OK;
+    doppel_status status = reason ? dp_fail_write(error, file->path, reason) : DOPPEL_OK;
     free_file(file);
     return status;
 }

@@ -1,7 +1,7 @@
 /* ordered.c - results of threads, emitted in order (ordered.h).
  *
  * The thread that finishes a piece emits it and the finished ones after it, unless another thread is emitting: that one
- * will come to it. The lock is released while something is emitted; `emitting` keeps others out. */
+ * will emit it. The lock is released while something is emitted; `emitting` keeps others out. */
 #include "base/base.h"
 
 #include <stdlib.h>
@@ -27,7 +27,7 @@ doppel_status dp_ordered_end(dp_ordered *ordered, doppel_error *error) {
     return ordered->status;
 }
 
-/* Notes the first failure. Under the lock. */
+/* Records the first failure. Called under the lock. */
 static void set_status(dp_ordered *ordered, doppel_status status, const doppel_error *error) {
     if (status == DOPPEL_OK || ordered->status != DOPPEL_OK)
         return;
@@ -36,7 +36,7 @@ static void set_status(dp_ordered *ordered, doppel_status status, const doppel_e
         ordered->error = *error;
     else
         dp_fail(&ordered->error, status, "%s", doppel_status_name(status));
-    atomic_store(&ordered->over, true);
+    atomic_store(&ordered->failed, true);
 }
 
 void dp_ordered_fail(dp_ordered *ordered, doppel_status status, const doppel_error *error) {
@@ -63,7 +63,7 @@ uint64_t dp_ordered_take(dp_ordered *ordered) {
     return number;
 }
 
-/* Emits what the next piece has. Under the lock at its start and at its end, with `emitting` set. */
+/* Emits what the next piece has. Called and left under the lock, with `emitting` set. */
 static doppel_status emit_next(dp_ordered *ordered, bool finished) {
     doppel_error error = {0};
     size_t slot = (size_t)(ordered->emitted % ordered->slots);

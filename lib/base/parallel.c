@@ -1,4 +1,4 @@
-/* parallel.c - work on large arrays that threads share. */
+/* parallel.c - work on large arrays shared by threads. */
 #include "base/parallel.h"
 
 #include "base/base.h"
@@ -12,7 +12,7 @@ typedef struct pieces {
     size_t count, piece;
     void (*work)(void *user, size_t from, size_t to);
     void *user;
-    atomic_size_t next; /* the piece that is taken next */
+    atomic_size_t next; /* the next piece to take */
 } pieces;
 
 static void work_on_pieces(void *user, size_t thread) {
@@ -35,7 +35,7 @@ void dp_run_pieces(size_t threads, size_t count, size_t piece, void (*work)(void
 
 /* ---- sums ---- */
 
-/* An array is cut into this many parts at most: enough to share them evenly, few enough to add them up in no time. */
+/* An array is cut into at most this many parts: enough to share them evenly, few enough to sum quickly. */
 enum { PARTS = 256 };
 
 static size_t part_length(size_t count) {
@@ -75,8 +75,8 @@ uint64_t dp_add_up(size_t threads, uint64_t *numbers, size_t count) {
 
 /* ---- sorting numbers ----
  *
- * By the first eight bits in which they differ, into 256 stretches, which threads then sort one by one. A stretch of
- * more than a thread's share is cut further in the same way. */
+ * By the first eight bits in which they differ, into 256 sections, which threads then sort one by one. A section larger
+ * than a thread's share is split again in the same way. */
 
 enum { DIGITS = 256, LEAST_SHARED = 1 << 16 };
 
@@ -87,7 +87,7 @@ typedef struct digit_sort {
     int shift;
     size_t (*place)[DIGITS]; /* by part */
     size_t start[DIGITS + 1];
-    size_t share; /* longer stretches are not for one thread */
+    size_t share; /* longer sections are shared by all threads */
 } digit_sort;
 
 static void find_differing(void *user, size_t from, size_t to) {
@@ -112,7 +112,7 @@ static void scatter_digits(void *user, size_t from, size_t to) {
         s->scratch[place[s->number[i] >> s->shift & (DIGITS - 1)]++] = s->number[i];
 }
 
-/* Counts become places: those of a digit part after part. */
+/* Turns counts into places: for each digit, part after part. */
 static void set_places(digit_sort *s) {
     size_t next = 0, parts = (s->count + s->length - 1) / s->length;
     for (size_t digit = 0; digit < DIGITS; digit++) {
@@ -126,8 +126,8 @@ static void set_places(digit_sort *s) {
     s->start[DIGITS] = next;
 }
 
-/* Sorts stretches where they are and puts them back; long ones are left to all threads. */
-static void sort_stretches(void *user, size_t from, size_t to) {
+/* Sorts sections and copies them back; long ones are left to all threads. */
+static void sort_sections(void *user, size_t from, size_t to) {
     const digit_sort *s = user;
     for (size_t digit = from; digit < to; digit++) {
         size_t start = s->start[digit], count = s->start[digit + 1] - start;
@@ -145,7 +145,7 @@ static void sort_by_digit(size_t threads, digit_sort *s) {
     dp_run_pieces(threads, s->count, s->length, count_digits, s);
     set_places(s);
     dp_run_pieces(threads, s->count, s->length, scatter_digits, s);
-    dp_run_pieces(threads, DIGITS, 1, sort_stretches, s);
+    dp_run_pieces(threads, DIGITS, 1, sort_sections, s);
     for (size_t digit = 0; digit < DIGITS; digit++) {
         size_t start = s->start[digit], count = s->start[digit + 1] - start;
         if (count <= s->share)
@@ -172,8 +172,8 @@ void dp_sort64_on(size_t threads, uint64_t *numbers, size_t count, uint64_t *scr
 
 /* ---- sorting by a comparison ----
  *
- * Runs of whole blocks are sorted by themselves, then merged two by two. A merge is done block by block of what comes
- * out: where a block begins in either run is found by bisection. */
+ * Runs of whole blocks are sorted, then merged two by two. A merge works on one output block at a time: where a block
+ * begins in either run is found by bisection. */
 
 enum { BLOCK = 1 << 12 };
 
@@ -189,7 +189,7 @@ static void sort_run(void *user, size_t from, size_t to) {
     qsort_r(s->from + from, to - from, sizeof *s->from, s->compare, s->user);
 }
 
-/* How many of the first `taken` of two merged runs are of the first one. */
+/* How many of the first `taken` of two merged runs come from the first one. */
 static size_t taken_of_first(const run_sort *s, const uint32_t *a, size_t a_count, const uint32_t *b, size_t b_count,
                              size_t taken) {
     size_t low = taken > b_count ? taken - b_count : 0, high = taken < a_count ? taken : a_count;
@@ -203,7 +203,7 @@ static size_t taken_of_first(const run_sort *s, const uint32_t *a, size_t a_coun
     return low;
 }
 
-/* One block of what comes out; runs consist of whole blocks, so it is of two runs only. */
+/* One output block; runs consist of whole blocks, so it comes from two runs only. */
 static void merge_block(void *user, size_t from, size_t to) {
     const run_sort *s = user;
     size_t start = from / (2 * s->run) * (2 * s->run), left = s->count - start;

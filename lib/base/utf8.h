@@ -19,8 +19,8 @@ static inline bool dp_utf8_second(uint8_t first, uint8_t second) {
     return second >= low && second <= high;
 }
 
-/* How many of the bytes at p form a sequence or the beginning of one; *whole says which. At least 1: a byte that can
- * start nothing stands by itself. */
+/* How many of the bytes at p form a sequence or the beginning of one; *whole says which. At least 1: a byte that cannot
+ * start a sequence counts by itself. */
 static inline size_t dp_utf8_extent(const uint8_t *p, size_t left, bool *whole) {
     size_t length = dp_utf8_length(p[0]), have = 1;
     *whole = length == 1;
@@ -32,7 +32,7 @@ static inline size_t dp_utf8_extent(const uint8_t *p, size_t left, bool *whole) 
     return have;
 }
 
-/* Decodes the sequence at p (p < end); gives its length. An invalid sequence is -1. */
+/* Decodes the sequence at p (p < end); returns its length. An invalid sequence is -1. */
 static inline size_t dp_utf8_decode(const uint8_t *p, const uint8_t *end, int32_t *code_point) {
     bool whole;
     size_t length = dp_utf8_extent(p, (size_t)(end - p), &whole);
@@ -55,7 +55,7 @@ static inline bool dp_utf8_incomplete(const uint8_t *p, size_t left) {
     return left && dp_utf8_length(p[0]) > 1 && dp_utf8_extent(p, left, &whole) == left && !whole;
 }
 
-/* Writes a code point as UTF-8, 1 to 4 bytes; gives how many. */
+/* Writes a code point as UTF-8, 1 to 4 bytes; returns how many. */
 static inline size_t dp_utf8_encode(uint32_t c, uint8_t *out) {
     if (c < 0x80) {
         out[0] = (uint8_t)c;

@@ -1,9 +1,9 @@
-/* against.c - index folders of the engine that a batch is compared with: opened, if they go with the batch; asked for
- * each document; what they said, kept.
+/* against.c - index folders of the engine that a batch is compared with: opened, if they are compatible with the batch;
+ * queried for each document; their answers, kept.
  *
- * An index finds what is at least as similar (or as near) as it was made for, so it must have been made for no more
- * than the batch asks. One that goes by distance keeps no features: its own distance counts for `auto`, and there
- * nothing is verified but that the words are the same. */
+ * An index finds documents at or above the similarity (or within the distance) it was made for, so that must be no
+ * stricter than the batch's. An index by distance keeps no features: with `auto` its own distance counts, and only
+ * identical words are verified. */
 #include "batch/batch.h"
 #include "engine/engine.h"
 
@@ -32,9 +32,9 @@ bool dp_is_index(const char *path) {
     return length > 0 && (size_t)length < sizeof name && !stat(name, &found) && S_ISREG(found.st_mode);
 }
 
-/* ---- asking, with the sketches that the batch has made ---- */
+/* ---- queries, with the sketches that the batch has made ---- */
 
-/* The rules of the batch where the index can tell; one by distance has its own, unless the batch goes by distance. */
+/* The rules of the batch; an index by distance has its own, unless the batch goes by distance. */
 static dp_rules rules_for(const dp_batch_settings *s, const doppel_engine *engine) {
     dp_rules rules = dp_settings_rules(s);
     rules.by_similarity = dp_engine_rules(engine)->by_similarity;
@@ -90,7 +90,7 @@ doppel_status dp_against_find(const doppel_batch *batch, const dp_asked *asked, 
     return status;
 }
 
-/* ---- what does not go together ---- */
+/* ---- incompatible settings ---- */
 
 /* "the index was made with similarity 0.9, and this run asks for 0.8" */
 static doppel_status differ(const char *path, const char *what, double has, double asked, doppel_error *error) {
@@ -98,7 +98,7 @@ static doppel_status differ(const char *path, const char *what, double has, doub
                       has, asked);
 }
 
-/* What no index can tell. */
+/* Options that no index supports. */
 static doppel_status check_options(const doppel_batch_options *o, const char *path, doppel_error *error) {
     const char *what = o->within               ? "within"
                        : o->across             ? "across"
@@ -109,7 +109,7 @@ static doppel_status check_options(const doppel_batch_options *o, const char *pa
     if (!what)
         return DOPPEL_OK;
     return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                      "%s cannot be asked for against an index: leave it out, or give the documents themselves", what);
+                      "%s cannot be combined with an index: leave it out, or give the documents themselves", what);
 }
 
 static doppel_status check_content(const dp_batch_settings *s, const doppel_engine *engine, const char *path,
@@ -123,14 +123,14 @@ static doppel_status check_content(const dp_batch_settings *s, const doppel_engi
         return differ(path, "min_words", (double)min_words, (double)o->min_words, error);
     if (rules->by_similarity && o->method == DOPPEL_METHOD_SIMHASH)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                          "the index finds by similarity, not by distance: use another method than simhash");
+                          "the index finds by similarity, not by distance: use a method other than simhash");
     if (rules->by_similarity && o->similarity < rules->similarity)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                          "the index finds similarities of %g and more, and this run asks for %g: ask for no less",
+                          "the index finds similarities of at least %g, and this run asks for %g: raise it to that",
                           rules->similarity, o->similarity);
     if (!rules->by_similarity && o->method == DOPPEL_METHOD_SIMHASH && s->distance > rules->distance)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                          "the index finds distances of up to %d, and this run asks for %d: ask for no more",
+                          "the index finds distances of up to %d, and this run asks for %d: lower it to that",
                           rules->distance, s->distance);
     return DOPPEL_OK;
 }
@@ -147,12 +147,12 @@ static doppel_status check_names(const dp_batch_settings *s, const doppel_engine
                           content[has->content == DOPPEL_CONTENT_ALL], content[o->content == DOPPEL_CONTENT_ALL]);
     if (s->by & DOPPEL_BY_URL && o->url_without != has->url_without)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0,
-                          "the index was made with other rules of URLs left out (%#x) than this run has (%#x)",
-                          has->url_without, o->url_without);
+                          "the index was made without the URL rules %#x, and this run without %#x", has->url_without,
+                          o->url_without);
     if (!(s->by & DOPPEL_BY_TITLE))
         return DOPPEL_OK;
     if (!rules->titles)
-        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "the index does not go by titles: leave them out");
+        return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "the index does not compare titles: leave them out");
     if (rules->title_similarity > DP_TITLE_SIMILARITY)
         return differ(path, "title_similarity", rules->title_similarity, DP_TITLE_SIMILARITY, error);
     return DOPPEL_OK;
@@ -229,7 +229,7 @@ static doppel_status open_reading(doppel_batch *batch, const dp_reading *reading
         }
     if (found != reading->indexes)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, reading->paths[0], 0,
-                          "the run was begun against an index that is not there any more");
+                          "the run was started against an index that no longer exists");
     return DOPPEL_OK;
 }
 

@@ -1,7 +1,7 @@
-/* bands.c - documents with the same key in some band (lib/sketch/minhash.c) stand in one bucket.
+/* bands.c - documents with the same key in some band (lib/sketch/minhash.c) are in one bucket.
  *
- * Near copies share most of their bands, and so the same documents come together again and again: a bucket that holds
- * just what another one holds is not kept, told by a 64-bit hash of its numbers.
+ * Near copies share most of their bands, so the same documents meet in many buckets: a bucket with the same members as
+ * another one is dropped; a 64-bit hash of the members' numbers identifies it.
  *
  * Threads take a band each, or a slice of one, which is all keys with the same first bits; its rows are placed by the
  * next bits of their keys into parts that fit into a cache, and in each part those whose key no other row has are
@@ -12,11 +12,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Rows of a part, about: 16 KiB. Parts at most: beyond it, the places they are written at do not stay in the cache. */
+/* Rows of a part, about: 16 KiB. At most this many parts: with more, the positions they are written at do not fit in
+ * the cache. */
 enum { PART_ROWS = 2048, MOST_PART_BITS = 12 };
 /* Slices of a band at most: each reads the whole band. */
 enum { MOST_SLICE_BITS = 8 };
-/* Cells in which keys of a part fall together; one in eight of PART_ROWS that are alone is not recognised. */
+/* Cells that keys of a part are hashed into; one in eight of PART_ROWS unique keys is not recognised as unique. */
 enum { CELL_BITS = 14, CELLS = 1 << CELL_BITS };
 /* Hashes of buckets are kept in this many tables, each with a lock of its own. */
 enum { TABLES = 256 };
@@ -54,7 +55,7 @@ typedef struct band_join {
     const dp_batch_settings *settings;
     const dp_key_rows *rows;
     size_t documents, threads;
-    uint64_t memory; /* what documents leave */
+    uint64_t memory; /* what the documents leave free */
     int slice_bits, part_bits;
     atomic_size_t next; /* slice */
     hash_table *table;
@@ -149,7 +150,8 @@ static size_t cell_of(const band_join *j, uint64_t entry) {
     return (uint32_t)(entry >> 32) << (j->slice_bits + j->part_bits) >> (32 - CELL_BITS);
 }
 
-/* Drops entries of a part that have a cell to themselves, so that their key is nobody else's. Gives how many stay. */
+/* Drops entries of a part that have a cell to themselves, so that no other row has their key. Gives how many are left.
+ */
 static size_t drop_lone(const band_join *j, bucket_finder *f, uint64_t *entry, size_t count) {
     size_t kept = 0;
     memset(f->seen, 0, sizeof f->seen);
@@ -180,7 +182,7 @@ static uint64_t hash_members(const uint32_t *members, size_t count) {
     return hash;
 }
 
-/* Whether no thread has found a bucket with this hash; now one has. */
+/* Notes a bucket's hash; *is_new: no thread has found it before. */
 static doppel_status note_hash(const band_join *j, uint64_t hash, bool *is_new) {
     hash_table *table = &j->table[hash % TABLES];
     pthread_mutex_lock(&table->lock);
@@ -192,7 +194,7 @@ static doppel_status note_hash(const band_join *j, uint64_t hash, bool *is_new) 
     return known ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Adds a bucket of rows, which are ascending, unless there is one of the same. */
+/* Adds a bucket of rows, which are ascending, unless there is one with the same rows. */
 static doppel_status add_bucket(const band_join *j, bucket_finder *f, size_t finder, const uint64_t *entry,
                                 size_t count) {
     bool is_new;
@@ -280,7 +282,7 @@ static void find_in_slices(void *user, size_t thread) {
             break;
         status = find_in_slice(j, thread, &s, &error);
         pthread_mutex_lock(&j->lock);
-        dp_tell_progress(j->settings, "candidates", ++j->done, slice_count(j));
+        dp_report_progress(j->settings, "candidates", ++j->done, slice_count(j));
         pthread_mutex_unlock(&j->lock);
     }
     if (status != DOPPEL_OK)
@@ -295,8 +297,8 @@ static bool is_uneven(size_t slices, size_t threads) {
     return rounds * threads * 8 > slices * 9;
 }
 
-/* Cuts bands into as many slices as the memory asks for, of which sorting may take a quarter, and as threads need to be
- * busy to the end. */
+/* Cuts bands into slices: enough that sorting one fits into a quarter of the memory, and that all threads are busy to
+ * the end. */
 static void plan(band_join *j) {
     uint64_t rows = j->rows->count, bytes = rows * sizeof(uint64_t), most = j->memory / 4;
     size_t bands = (size_t)j->settings->bands;
@@ -409,7 +411,7 @@ static doppel_status gather(band_join *j) {
     return DOPPEL_OK;
 }
 
-/* ---- who looks at which ---- */
+/* ---- which document looks at which buckets ---- */
 
 typedef struct looks {
     const dp_candidates *candidates;
@@ -447,7 +449,7 @@ static void sort_looks(void *user, size_t from, size_t to) {
     }
 }
 
-/* Each document looks at the buckets that it stands in. They are counted two places ahead: once they are placed,
+/* Each document looks at the buckets that it is in. They are counted two places ahead: once they are placed,
  * start[d + 1] has moved to where those of d end. */
 static doppel_status look_at_own(band_join *j) {
     dp_candidates *c = j->candidates;

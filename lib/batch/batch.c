@@ -1,7 +1,7 @@
 /* batch.c - the batch line, as its calls:
  *
  *     doppel_batch_read      documents -> text -> sketches, on threads; kept in columns and in the journal
- *     doppel_batch_decide    -> candidates -> verified -> groups: which one stays?
+ *     doppel_batch_decide    -> candidates -> verified -> groups: which one is kept?
  *     doppel_batch_find_pairs  -> candidates -> verified -> every pair
  *     doppel_batch_write     -> documents (write.c)
  *
@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* ---- the options, checked: what they come to for the stages ---- */
+/* ---- the options, checked, as settings for the stages ---- */
 
 #define DEFAULT_SIMILARITY 0.8
 #define DEFAULT_DISTANCE 3
 #define DEFAULT_MIN_WORDS 5
 
-/* What a document contains of another is known by their features; a URL, a title or a chain says nothing of it. */
+/* Containment is measured on features; a URL, a title or a chain says nothing about it. */
 static doppel_status check_contained(const dp_batch_settings *s, doppel_error *error) {
     const doppel_batch_options *o = &s->options;
     const char *other = o->method == DOPPEL_METHOD_SIMHASH ? "method simhash"
@@ -27,10 +27,9 @@ static doppel_status check_contained(const dp_batch_settings *s, doppel_error *e
                         : o->link_any                      ? "chains (link any)"
                                                            : NULL;
     if (!(o->only_contained >= 0 && o->only_contained <= 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained %g: a share from 0 to 1 is possible",
-                       o->only_contained);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained %g: must be a share from 0 to 1", o->only_contained);
     if (o->only_contained > 0 && other)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained and %s cannot be asked for together", other);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "only_contained cannot be combined with %s", other);
     return DOPPEL_OK;
 }
 
@@ -41,13 +40,12 @@ static doppel_status check_numbers(dp_batch_settings *s, doppel_error *error) {
     s->distance = o->distance = o->distance_zero ? 0 : o->distance ? o->distance : DEFAULT_DISTANCE;
     s->by = o->by = o->by ? o->by : DOPPEL_BY_CONTENT;
     if (!(o->similarity > 0 && o->similarity <= 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: above 0 and up to 1 is possible", o->similarity);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "similarity %g: must be above 0 and at most 1", o->similarity);
     if (s->distance < 0 || (o->method == DOPPEL_METHOD_SIMHASH && s->distance > s->bits))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", s->distance, s->bits,
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: must be 0 to %d with %d bits", s->distance, s->bits,
                        s->bits);
     if (!(o->boilerplate >= 0 && o->boilerplate < 1))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate %g: a share from 0 to below 1 is possible",
-                       o->boilerplate);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate %g: must be a share from 0 to below 1", o->boilerplate);
     if (o->boilerplate > 0 && !s->has_sets)
         return dp_fail(error, DOPPEL_ERROR_USAGE, "boilerplate needs method auto or minhash");
     return check_contained(s, error);
@@ -78,14 +76,14 @@ static doppel_status check_scope(dp_batch_settings *s, doppel_error *error) {
     const doppel_batch_options *o = &s->options;
     const char *name = o->within ? o->within : o->across;
     if (o->within && o->across)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be asked for together");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "within and across cannot be combined");
     if (o->across && o->link_any)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be asked for together");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "across and chains (link any) cannot be combined");
     s->scope.url_without = o->url_without;
     return name ? dp_scope_parse(name, &s->scope, &s->fields, error) : DOPPEL_OK;
 }
 
-/* How to read, with the fields that are needed beside the usual ones. */
+/* How to read, with the fields needed in addition to the usual ones. */
 static void set_input(const dp_batch_settings *s, const doppel_input_options *given, doppel_input_options *input) {
     if (given)
         dp_copy_options(input, given, sizeof *input);
@@ -131,9 +129,9 @@ dp_rules dp_settings_rules(const dp_batch_settings *s) {
 
 /* ---- boilerplate: features that many documents share because they share a frame: menus, licences, signatures.
  *
- * A feature counts once a group: the documents that stay when nothing is left out stand for their groups, so that a
- * page with a thousand copies is not taken for a frame. Features that more than a share of them have (and more than
- * LEAST, so that small sets keep theirs) are left out of every set, and bands are made anew. */
+ * A feature counts once per group: it is counted on the kept documents of a grouping in which nothing is left out, so
+ * that a page with a thousand copies is not taken for a frame. Features that more than a share of them have (and more
+ * than LEAST, so that small sets keep theirs) are left out of every set, and bands are made anew. */
 
 #define LEAST 8
 
@@ -157,7 +155,7 @@ static doppel_status count_features(doppel_batch *batch, doppel_df_builder *buil
         ++*groups;
         if (dp_stopped(batch->settings.input.stop))
             status = dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");
-        dp_tell_progress(&batch->settings, "boilerplate", i, rows->count);
+        dp_report_progress(&batch->settings, "boilerplate", i, rows->count);
     }
     free(set.hash);
     dp_set_maker_free(maker);
@@ -233,7 +231,7 @@ static doppel_status band_block(rebanding *r, doppel_error *error) {
         if (batch->boilerplate.left[d])
             DP_TRY(dp_key_rows_add(&batch->rows, d, r->keys + i * (size_t)bands, bands, error));
     }
-    dp_tell_progress(&batch->settings, "bands", r->from, batch->rows.count);
+    dp_report_progress(&batch->settings, "bands", r->from, batch->rows.count);
     return DOPPEL_OK;
 }
 
@@ -259,7 +257,7 @@ static doppel_status band_again(doppel_batch *batch, doppel_error *error) {
     return status;
 }
 
-/* Finds the frequent features of the documents that stay, and makes bands without them. */
+/* Finds the frequent features of the kept documents, and makes bands without them. */
 static doppel_status find_boilerplate(doppel_batch *batch, doppel_error *error) {
     doppel_df_builder *builder = NULL;
     const dp_batch_settings *s = &batch->settings;
@@ -272,8 +270,8 @@ static doppel_status find_boilerplate(doppel_batch *batch, doppel_error *error) 
     return status;
 }
 
-/* With `boilerplate`, groups that features are counted by are at least so similar: at a low threshold the frame alone
- * would make one group of all, and count once. */
+/* With `boilerplate`, features are counted on groups of at least this similarity: at a low threshold the frame alone
+ * would make one group of all documents, and count once. */
 #define FRAMED 0.8
 
 /* ---- create and free ---- */
@@ -356,14 +354,14 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
     double begun = dp_seconds();
     size_t number = readings->at;
     if (batch->ended)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read once pairs were asked for");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be read after pairs were requested");
     if (known && number && !readings->reading[number - 1].known)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be read before all others");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents must be read before all others");
     readings->error = &own;
     doppel_status status = dp_readings_read(batch, paths, path_count, known, error);
     if (own.code != DOPPEL_OK && status != DOPPEL_OK && error)
         *error = own;
-    /* After a reading that the journal has stand the documents of the next one. */
+    /* After a reading that is in the journal come the documents of the next one. */
     if (known && readings->at == readings->count)
         batch->documents.known = batch->documents.count;
     if (counts)
@@ -376,7 +374,7 @@ doppel_status doppel_batch_read(doppel_batch *batch, const char *const *paths, s
     return status == DOPPEL_OK ? kept : status;
 }
 
-/* Counts documents whose id an earlier one has, known ones aside. Ids are told by 64 bits of their hash. */
+/* Counts documents whose id an earlier one has, known ones aside. Ids are compared by 64 bits of their hash. */
 static bool count_same_ids(const dp_documents *d, size_t threads, uint64_t *same) {
     size_t count = d->id_hash ? d->count - d->known : 0;
     uint64_t *scratch = malloc((count + 1) * sizeof *scratch);
@@ -423,7 +421,7 @@ static doppel_status decide(doppel_batch *batch, doppel_error *error) {
     return status;
 }
 
-/* With `boilerplate`, once: groups as they are when nothing is left out, then what the groups share is left out. */
+/* With `boilerplate`, once: makes groups with nothing left out, then leaves out what the groups share. */
 static doppel_status leave_out_boilerplate(doppel_batch *batch, doppel_error *error) {
     doppel_batch_options *o = &batch->settings.options;
     double asked = o->similarity;
@@ -448,8 +446,7 @@ doppel_status doppel_batch_find_pairs(doppel_batch *batch, bool collapse,
     dp_candidates candidates = {0};
     const dp_pairs_wanted wanted = {collapse, pairs, user};
     if (batch->against || batch->matches.count)
-        return dp_fail(error, DOPPEL_ERROR_USAGE,
-                       "an index tells originals, not all pairs: decide (doppel dedup) goes with one");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "an index finds originals, not all pairs: use decide (doppel dedup)");
     DP_TRY(leave_out_boilerplate(batch, error));
     double begun = dp_seconds();
     doppel_status status = end_reading(batch, error);
@@ -500,7 +497,7 @@ void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near 
         get_match(batch, match, near);
     if (original == d)
         return;
-    near->reason = (doppel_reason)(decisions->reason[d] & ~DP_SPARED);
+    near->reason = (doppel_reason)(decisions->reason[d] & ~DP_EXTRA_COPY);
     near->similarity = decisions->similarity[d] < 0 ? NAN : (double)decisions->similarity[d];
     near->distance = -1;
     if (dp_doc_has_words(&doc[d]) && dp_doc_has_words(&doc[original]))
@@ -510,7 +507,7 @@ void doppel_batch_get(const doppel_batch *batch, uint64_t position, doppel_near 
 bool doppel_batch_stays(const doppel_batch *batch, uint64_t position) {
     const dp_decisions *decisions = &batch->decisions;
     uint32_t d = (uint32_t)position;
-    return !decisions->made || decisions->reason[d] & DP_SPARED ||
+    return !decisions->made || decisions->reason[d] & DP_EXTRA_COPY ||
            (decisions->original[d] == d && !dp_matches_get(&batch->matches, d));
 }
 

@@ -1,13 +1,13 @@
 /* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
  * journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be near which?),
  * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
- * documents -> group.c (which one stays?) or pairs.c (every pair) -> write.c (documents) and files.c (rows, and an
+ * documents -> group.c (which one is kept?) or pairs.c (every pair) -> write.c (documents) and files.c (rows, and an
  * output for each input); counts.c counts what is in groups. records.c reads records again by their positions. batch.c
  * has the settings and the public calls, in this order, and leaves out boilerplate; against.c asks index folders,
  * spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
- * the same bytes, are twins: the first of them stands for all of them, and only firsts are looked for by content. A
+ * the same bytes, are twins: the first of them represents them all, and only firsts are looked for by content. A
  * document that an index folder has (against.c) is not compared at all.
  *
  * Each stage has its own part of the batch, a struct below. lib/overlap and lib/mirrors use spill.h, the text sketcher
@@ -31,7 +31,7 @@
 
 typedef enum dp_scope_kind { DP_SCOPE_NONE, DP_SCOPE_HOST, DP_SCOPE_DOMAIN, DP_SCOPE_FIELD } dp_scope_kind;
 
-/* What `within` and `across` look at. */
+/* The scope that `within` and `across` compare. */
 typedef struct dp_scope_rule {
     dp_scope_kind kind;
     size_t field;         /* of dp_fields */
@@ -54,7 +54,7 @@ typedef struct dp_batch_settings {
     const doppel_recipe *recipe;
     size_t threads;
     int bits;
-    int distance; /* as meant: 0 is 0 */
+    int distance; /* the actual distance: 0 is 0 */
     unsigned by;
     dp_keep_policy keep;
     dp_fields fields; /* that `keep`, `within` and `across` need */
@@ -72,21 +72,21 @@ static inline uint64_t dp_settings_memory(const dp_batch_settings *settings) {
     return settings->options.memory ? settings->options.memory : dp_memory_default();
 }
 
-/* Tells the caller how far a stage is. */
-static inline void dp_tell_progress(const dp_batch_settings *settings, const char *stage, uint64_t done,
-                                    uint64_t total) {
+/* Reports the progress of a stage to the caller. */
+static inline void dp_report_progress(const dp_batch_settings *settings, const char *stage, uint64_t done,
+                                      uint64_t total) {
     if (settings->options.progress)
         settings->options.progress(stage, done, total, settings->options.user);
 }
 
 /* ---- limits: read.c ---- */
 
-/* The number of threads that go with the memory asked for; 0 is no limit. */
+/* The number of threads that fit into the memory limit; 0 is no limit. */
 size_t dp_threads_within(size_t threads, uint64_t memory);
 /* The memory that the columns of documents leave, or a sixteenth of all if they leave less. */
 uint64_t dp_memory_left(const doppel_batch *batch);
 
-/* Options of a reading that warns when its first records show that it will come to a limit. */
+/* Options of a reading that warns when its first records show that it will exceed a limit. */
 typedef struct dp_limit_watch {
     const doppel_batch *batch;
     const doppel_input_options *given;
@@ -135,7 +135,7 @@ static inline bool dp_doc_has_words(const dp_doc *doc) {
     return doc->words > 0;
 }
 
-/* Whether there is something to tell twins by. Files of sketches that were made by earlier versions have nothing for
+/* Whether there is a digest to find twins by. Files of sketches that were made by earlier versions have nothing for
  * documents without words. */
 static inline bool dp_doc_has_digest(const dp_doc *doc) {
     static const uint8_t none[16];
@@ -150,9 +150,9 @@ static inline int dp_documents_distance(const dp_documents *documents, uint32_t 
 /* ---- documents that an index folder has: against.c ----
  *
  * Such a document is out of the batch: nothing is compared with it. Its original is not of the batch either; originals
- * are numbered in the order in which they come up, after all documents of the batch. */
+ * are numbered in the order in which they are found, after all documents of the batch. */
 
-/* What an index said of a document. */
+/* The answer of an index for a document. */
 typedef struct dp_index_match {
     uint32_t id_length; /* of the original; 0: the index does not have the document */
     uint32_t original;  /* its number; without meaning in the journal */
@@ -162,7 +162,7 @@ typedef struct dp_index_match {
     uint8_t verified;   /* false: the index keeps no features, and the words are not the same */
 } dp_index_match;
 
-/* The journal tells the same words (2) from near content (3), which have one reason. */
+/* The journal distinguishes the same words (2) from near content (3), which have one reason. */
 enum { DP_MATCH_KINDS = 5 };
 static inline uint8_t dp_match_kind(doppel_reason reason, bool same_digest) {
     return (uint8_t)(reason + (reason == DOPPEL_REASON_TITLE || (reason == DOPPEL_REASON_CONTENT && !same_digest)));
@@ -189,22 +189,23 @@ typedef struct dp_index_matches {
     dp_matched_original *original;
     size_t original_count, original_room;
     dp_hashmap numbers; /* of originals, + 1, by the hash of their id */
-    uint64_t key[2];    /* of the hashes, random: nobody can choose ids that collide */
+    uint64_t key[2];    /* of the hashes, random: an attacker cannot choose ids that collide */
 } dp_index_matches;
 
-/* What an index said of a document; NULL: nothing. */
+/* An index's answer for a document; NULL: none. */
 const dp_index_match *dp_matches_get(const dp_index_matches *matches, uint32_t document);
 
 /* Index folders that are open. */
 typedef struct dp_against dp_against;
 
 /* Opens the index folders among the known paths of all readings so far, those that are not open yet. Errors:
- * DOPPEL_ERROR_USAGE and DOPPEL_ERROR_STORE with a message that says what of the index does not go with the batch. */
+ * DOPPEL_ERROR_USAGE and DOPPEL_ERROR_STORE with a message that says which setting of the index is incompatible with
+ * the batch. */
 doppel_status dp_against_open(doppel_batch *batch, doppel_error *error);
 /* Frees the matches as well. */
 void dp_against_close(doppel_batch *batch);
 
-/* What of a document is asked for; slices may be empty, `sketch` is NULL where content does not count. */
+/* A query for a document; slices may be empty, `sketch` is NULL where content does not count. */
 typedef struct dp_asked {
     doppel_slice url;   /* canonical */
     doppel_slice title; /* normalised */
@@ -212,7 +213,7 @@ typedef struct dp_asked {
 } dp_asked;
 
 /* Looks for a document in all folders; from any thread. match->id_length is 0 when none has it, else
- * verdict->original_id is the original's id. What went wrong is kept for dp_against_end. */
+ * verdict->original_id is the original's id. An error is kept for dp_against_end. */
 doppel_status dp_against_find(const doppel_batch *batch, const dp_asked *asked, doppel_verdict *verdict,
                               dp_index_match *match);
 
@@ -222,7 +223,7 @@ void dp_against_end(const doppel_batch *batch, doppel_status status, doppel_erro
 
 /* ---- the journal: journal.c ----
  *
- * All that was found out about each document, in the order of reading, in one file: `sketches` in the folder of `work`,
+ * Everything computed for each document, in the order of reading, in one file: `sketches` in the folder of `work`,
  * or nameless in `tmp` when it will be saved. It is written once and read back where something of it is needed; read
  * from its beginning, it gives the batch again. A header, then entries (docs/FORMAT.md).
  *
@@ -246,8 +247,8 @@ typedef struct dp_entry_prefix {
 } dp_entry_prefix;
 
 /* The head of a document. The rest is its id, its title, the id of its original in an index, the keys of its bands and
- * its set. Where the record stands is told from the threads that read to the one that takes entries in order, and is 0
- * in a file. */
+ * its set. The position of the record is passed from the threads that read to the one that takes entries in order, and
+ * is 0 in a file. */
 typedef struct dp_document_head {
     uint8_t digest[16];
     uint64_t fingerprint[2];
@@ -263,13 +264,13 @@ typedef struct dp_document_head {
     dp_index_match match; /* in an index; id_length 0: there is none */
 } dp_document_head;
 
-/* The head of a file that is being read: what it was like then. The rest is its name. */
+/* The head of a file that is being read: its state at that time. The rest is its name. */
 typedef struct dp_file_state {
     uint64_t bytes;
-    int64_t changed; /* nanoseconds since 1970; 0: it is not there */
+    int64_t changed; /* nanoseconds since 1970; 0: it does not exist */
 } dp_file_state;
 
-/* Begins the journal, or what takes its place, or reads back the one of `work`. */
+/* Begins the journal, or the file used without one, or reads back the one of `work`. */
 doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error);
 /* Appends a whole entry to a buffer: its head, and the parts of its rest; with its check if it goes to a journal.
  * False: no memory. */
@@ -368,12 +369,12 @@ doppel_status dp_check_compared(const char *const *paths, size_t path_count, con
 /* ---- records by their positions: records.c ----
  *
  * Files must not change until a batch is done with them: their size and time are compared when they are opened again.
- * What does not fit ends the run with DOPPEL_ERROR_INPUT, "the inputs have changed since they were read: start again".
+ * A difference ends the run with DOPPEL_ERROR_INPUT, "the inputs have changed since they were read: start again".
  */
 
 #define DP_MOST_POSITION ((uint64_t)1 << 62)
 
-/* What a file is like; all zero: it is not there. "-" is stdin. */
+/* The state of a file; all zero: it does not exist. "-" is stdin. */
 dp_file_state dp_file_state_get(const char *name);
 bool dp_file_is_regular(const char *name);
 
@@ -386,7 +387,7 @@ const dp_record_file *dp_record_files_find(const dp_record_files *files, uint64_
 /* Reads bytes of one file, from any thread. */
 doppel_status dp_record_files_read(dp_record_files *files, uint64_t position, void *bytes, size_t length,
                                    doppel_error *error);
-/* Whether all files are what they were. */
+/* Whether all files are unchanged. */
 doppel_status dp_record_files_check(const dp_record_files *files, doppel_error *error);
 doppel_status dp_inputs_changed(doppel_error *error);
 void dp_record_files_free(dp_record_files *files);
@@ -437,14 +438,14 @@ typedef struct dp_titles {
     size_t near_count, first_room, start_room, near_room, similarity_room;
 } dp_titles;
 
-/* Who may be near whom. By content: documents that may be near each other stand in one bucket, and a document is
- * compared with the members of the buckets it looks at. By URL and by title: classes. */
+/* Which documents may be near each other. By content: documents that may be near each other are in one bucket, and a
+ * document is compared with the members of the buckets it looks at. By URL and by title: classes. */
 typedef struct dp_candidates {
     uint32_t *member; /* of all buckets, one after the other, ascending in each */
     size_t member_count, member_room;
     uint64_t *start; /* count + 1, where each bucket begins */
     size_t count, start_room;
-    bool own_first; /* a document looks at all its buckets, but stands only in the first of them */
+    bool own_first; /* a document looks at all its buckets, but is a member of the first only */
     /* The buckets that a document looks at are looked[looked_start[d]] ... looked[looked_start[d + 1] - 1], ascending
      * but with own_first, where d = looked_of[document]; looked_of NULL: d is the document. */
     uint64_t *looked_start;
@@ -591,10 +592,10 @@ void dp_prefix_filter_free(dp_prefix_filter *filter);
 /* Lists a document, if it looks at a large bucket. */
 doppel_status dp_prefix_filter_add(dp_prefix_filter *filter, dp_prefix_search *search, uint32_t document);
 
-/* Fills search->found with the listed documents that share a large bucket with the document and may be near it, but for
- * those that it stamped before; what it meets beside them is stamped. *found is false, and nothing is done, when going
- * through its large buckets, which list `members` documents together, costs less. Any number of threads may search at a
- * time. */
+/* Fills search->found with the listed documents that share a large bucket with the document and may be near it, except
+ * those that it stamped before; every document it encounters is stamped. *found is false, and nothing is done, when
+ * going through its large buckets, which list `members` documents together, costs less. Any number of threads may
+ * search at a time. */
 doppel_status dp_prefix_filter_find(const dp_prefix_filter *filter, dp_prefix_search *search, uint32_t document,
                                     uint64_t members, bool *found);
 
@@ -604,12 +605,12 @@ doppel_status dp_prefix_filter_find(const dp_prefix_filter *filter, dp_prefix_se
 typedef struct dp_decisions {
     uint32_t *original;
     float *similarity; /* of it; negative: not known */
-    uint8_t *reason;   /* a doppel_reason, and DP_SPARED: it stays all the same (keep_copies) */
+    uint8_t *reason;   /* a doppel_reason, and DP_EXTRA_COPY: a copy that is kept (keep_copies) */
     bool made;
 } dp_decisions;
-#define DP_SPARED 128
+#define DP_EXTRA_COPY 128
 
-/* Which documents stay. The buckets of the candidates are used up. */
+/* Which documents are kept. The buckets of the candidates are overwritten. */
 doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_error *error);
 
 /* Every pair, in order. */
@@ -624,7 +625,7 @@ doppel_status dp_pairs(doppel_batch *batch, const dp_candidates *candidates, con
 /* ---- the sizes of groups, and the values of a field in them: counts.c ---- */
 
 typedef struct dp_value_count {
-    uint32_t value; /* its number, in the order in which values came up */
+    uint32_t value; /* its number, in the order in which values were found */
     uint32_t count;
 } dp_value_count;
 
@@ -648,7 +649,24 @@ static inline void dp_group_counts_free(dp_group_counts *counts) {
 
 /* ---- documents out: write.c ---- */
 
-/* Rows, and an output for each input. */
+/* A document that is written. */
+typedef struct dp_written_document {
+    uint64_t position, file; /* file: its number in the order of reading */
+    doppel_slice record;     /* or row, if that is wanted */
+    doppel_slice header;     /* of rows, with the first document of each file at least */
+} dp_written_document;
+
+/* Reads the inputs once more, those not known, and gives every document in order; as rows, where they have one,
+ * unchanged from the file. */
+doppel_status dp_write_again(doppel_batch *batch, bool rows,
+                             doppel_status (*take)(const dp_written_document *document, void *user), void *user,
+                             doppel_error *error);
+
+/* Appends a record of a document that does not come as one. False: no memory. */
+bool dp_record_make(const doppel_document *document, doppel_slice title, doppel_slice text, dp_buffer *to);
+
+/* ---- documents to files: output_files.c ---- */
+
 typedef struct dp_output_file {
     char *input, *name; /* name: below the folder */
     dp_buffer header;   /* of rows */
@@ -671,19 +689,21 @@ static inline void dp_output_files_free(dp_output_files *files) {
     *files = (dp_output_files){0};
 }
 
-/* Appends a record of a document that does not come as one. False: no memory. */
-bool dp_record_make(const doppel_document *document, doppel_slice title, doppel_slice text, dp_buffer *to);
+/* ---- records that are copied: copy.c ---- */
+
+/* Writes the kept ones, or the removed ones (`removed`); all documents but known ones have positions. */
+doppel_status dp_copy_records(doppel_batch *batch, bool removed, doppel_writer *writer, doppel_error *error);
 
 /* Room for the output, allocated by a thread while documents are decided. */
 typedef struct dp_output_room {
-    doppel_writer *writer; /* NULL: where the output goes is not known yet */
+    doppel_writer *writer; /* NULL: the output is not known yet */
     pthread_t thread;
     bool begun;
     atomic_bool ended;
     uint64_t wanted, allocated; /* bytes */
 } dp_output_room;
 
-/* Once candidates are known, those who are nobody's stay for sure. */
+/* Once candidates are known, documents without candidates are certain to be kept. */
 void dp_output_room_begin(doppel_batch *batch, const dp_candidates *candidates);
 void dp_output_room_end(dp_output_room *room);
 
@@ -708,6 +728,14 @@ struct doppel_batch {
     dp_output_room room;
     doppel_batch_stats stats;
 };
+
+/* Whether the position of every document is known but for known ones: then they can be copied. */
+static inline bool dp_has_positions(const doppel_batch *batch) {
+    for (size_t d = batch->documents.known; d < batch->documents.count; d++)
+        if (!dp_doc_has_position(&batch->documents.doc[d]))
+            return false;
+    return true;
+}
 
 /* Whether two documents may be near at all, by `within` and `across`. */
 static inline bool dp_batch_allows(const doppel_batch *batch, uint32_t a, uint32_t b) {

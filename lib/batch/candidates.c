@@ -1,9 +1,9 @@
-/* candidates.c - who may be near whom: by content (buckets), by URL and by title (classes).
+/* candidates.c - which documents may be near each other: by content (buckets), by URL and by title (classes).
  *
- * By bands of signatures, documents with the same key in some band stand in one bucket: bands.c, from the rows of keys
+ * By bands of signatures, documents with the same key in some band are in one bucket: bands.c, from the rows of keys
  * that are collected here.
  *
- * By fingerprints, documents with one fingerprint stand in one bucket; they look at it, and at those of fingerprints
+ * By fingerprints, documents with one fingerprint are in one bucket; they look at it, and at those of fingerprints
  * within the distance. */
 #include "batch/batch.h"
 #include "title/title.h"
@@ -30,7 +30,7 @@ void dp_candidates_free(dp_candidates *c) {
 /* ---- rows: keys in blocks ---- */
 
 /* Keys of a band in memory. A power of two would put the keys of a row, one a band, into the same few lines of a cache,
- * where they drive each other out. */
+ * where they evict each other. */
 enum { BAND_ROOM = DP_ROW_BLOCK + 32 };
 
 static doppel_status write_block(dp_key_rows *rows, size_t count, size_t bands, doppel_error *error) {
@@ -99,7 +99,7 @@ static doppel_status take_pairs(const doppel_pair *pairs, size_t count, void *us
 }
 
 static void on_progress(uint64_t done, uint64_t total, void *user) {
-    dp_tell_progress(&((fingerprint_join *)user)->batch->settings, "candidates", done, total);
+    dp_report_progress(&((fingerprint_join *)user)->batch->settings, "candidates", done, total);
 }
 
 /* The fingerprints of all rows, one or two words each; NULL: no memory. */
@@ -251,7 +251,7 @@ static void class_stretch(const url_columns *u, const uint64_t *entry, size_t co
     }
 }
 
-/* 32 bits of a document's URL, and of its scope where that counts; the key keeps anybody from choosing URLs that
+/* 32 bits of a document's URL, and of its scope where that counts; the key keeps an attacker from choosing URLs that
  * collide. */
 static uint64_t url_entry(const url_columns *u, uint32_t document, const uint64_t key[2]) {
     const uint64_t *url = u->documents->url[document];
@@ -337,8 +337,8 @@ static bool find_url_classes(const url_columns *u, size_t threads, uint32_t **cl
 /* Documents whose titles a thread takes at a time. */
 enum { TITLE_SHARE = 64 };
 
-/* A title that was found, by the first document that has it: those who have it (borrowed from the index), and how many
- * of the near ones are near it. */
+/* A title that was found, by the first document that has it: the documents that have it (borrowed from the index), and
+ * the number of titles near it. */
 typedef struct found_title {
     const uint64_t *owners;
     size_t owner_count, near_count;
@@ -422,7 +422,8 @@ static bool add_title(title_list *list, const dp_title_matches *matches, uint32_
 
 /* ---- classes, in order ---- */
 
-/* Makes a class of a title, and gives it to every owner. Other threads ask meanwhile whether a document has one. */
+/* Makes a class of a title, and gives it to every owner. Other threads may read at the same time whether a document has
+ * one. */
 static bool add_class(dp_titles *t, const found_title *title) {
     size_t class = t->count;
     if (!dp_reserve(&t->first, &t->first_room, class + 1, sizeof *t->first) ||
@@ -457,7 +458,7 @@ static doppel_status add_classes(void *user, size_t slot, bool finished, doppel_
         t->near_count += list->title[i].near_count;
     }
     list->count = list->near_count = 0;
-    dp_tell_progress(&s->batch->settings, "titles", s->ordered.emitted * TITLE_SHARE, s->batch->documents.count);
+    dp_report_progress(&s->batch->settings, "titles", s->ordered.emitted * TITLE_SHARE, s->batch->documents.count);
     return DOPPEL_OK;
 }
 
@@ -475,7 +476,7 @@ static bool take_titles(title_search *s, size_t *from, size_t *slot, uint64_t *n
     return more;
 }
 
-/* A document that has a class already needs no look: an earlier one has its title. */
+/* A document that already has a class is skipped: an earlier one has its title. */
 static doppel_status find_near_titles(const title_search *s, size_t from, title_list *list, dp_title_matches *matches,
                                       dp_buffer *text, doppel_error *error) {
     size_t count = s->batch->documents.count, to = count - from < TITLE_SHARE ? count : from + TITLE_SHARE;

@@ -1,13 +1,14 @@
-/* group.c - which documents stay.
+/* group.c - which documents are kept.
  *
- * In the order of keeping, a document stays unless it is near one that stays already. Only those that stay are looked
- * at again: a bucket lists them, so that a page with a million near copies costs one comparison a copy; where many
- * stay, the few that may be near are found by the prefix filter. Documents with the same URL, or the same words, need
- * no list: the first one that stays is what the others are copies of; with `across` also the first of another host.
+ * In the order of keeping, a document is kept unless it is near one that is kept already. Only kept documents are
+ * compared with: a bucket lists them, so that a page with a million near copies costs one comparison per copy; where a
+ * bucket has many kept documents, the prefix filter finds the few that may be near. Documents with the same URL, or the
+ * same words, need no list: the others are copies of the first kept one; with `across` also of the first of another
+ * host.
  *
  * With `link_any`, everything that is near any document of a group belongs to it, so that chains are one group.
  *
- * Documents that no bucket, URL, title or text connects know nothing of each other, so connected ones (components) are
+ * Documents that no bucket, URL, title or text connects do not affect each other, so components of connected ones are
  * decided on different threads, and the outcome does not depend on which thread does it. */
 #include "batch/batch.h"
 
@@ -15,13 +16,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* In which order documents are asked whether they stay. Both NULL: by number. */
+/* The order of keeping. Both NULL: by number. */
 typedef struct keep_order {
     uint32_t *document; /* by rank */
     uint32_t *rank;     /* by document */
 } keep_order;
 
-/* Of each class, by its first document: the first that stays, and (with `across`) the first of another scope. */
+/* Of each class, by its first document: the first that is kept, and (with `across`) the first of another scope. */
 typedef struct kept_of_class {
     uint32_t *first[2]; /* NULL: not needed */
 } kept_of_class;
@@ -30,14 +31,14 @@ typedef struct grouping {
     doppel_batch *batch;
     dp_rules rules;
     dp_candidates *candidates;
-    uint32_t *listed; /* of each bucket, those that stay: fill[b] of them, with room for `width` a member */
+    uint32_t *listed; /* of each bucket, the kept ones: fill[b] of them, with room for `width` a member */
     uint64_t width;
     uint32_t *fill;
     keep_order order;
     kept_of_class kept_url, kept_twin, kept_title;
-    uint32_t *stamp; /* by document: who looked at it last, + 1 */
+    uint32_t *stamp; /* by document: the document that looked at it last, + 1 */
     uint32_t *chain; /* with link_any: a document of the same group, which is led by its first in the order of keeping;
-                        else NULL */
+else NULL */
     bool *whole;     /* with link_any: by bucket, whether all its documents are of one group */
 
     uint64_t *entry; /* component << 32 | rank, of documents that are connected with another */
@@ -157,7 +158,7 @@ static doppel_status read_ids(const doppel_batch *batch, id_list *ids) {
     return DOPPEL_OK;
 }
 
-/* Gives each document its place among all ids as its rank by `rule`; equal ids have one place. */
+/* Gives each document the rank of its id among all ids, as its rank by `rule`; equal ids have one rank. */
 static void set_id_ranks(const doppel_batch *batch, const id_list *ids, const keep_order *order, size_t rule) {
     size_t rules = batch->settings.keep.count;
     double place = 0;
@@ -222,7 +223,7 @@ static uint32_t load(const _Atomic uint32_t *number) {
     return atomic_load_explicit(number, memory_order_relaxed);
 }
 
-/* Makes ways shorter as it goes. A parent that another thread has changed meanwhile is as good. */
+/* Shortens paths as it goes. A parent that another thread has changed in between is as good. */
 static uint32_t set_of(_Atomic uint32_t *parent, uint32_t d) {
     for (uint32_t up; (up = load(&parent[d])) != d;) {
         uint32_t next = load(&parent[up]);
@@ -268,8 +269,8 @@ static void unite_members(void *user, size_t from, size_t to) {
     }
 }
 
-/* What a document has in common with the first of its twins, of its URL and of its title; and, where who looks at a
- * bucket need not stand in it, with the buckets it looks at. */
+/* What a document has in common with the first of its twins, of its URL and of its title; and, where a document need
+ * not be in a bucket to look at it, with the buckets it looks at. */
 static void unite_documents(void *user, size_t from, size_t to) {
     const components *s = user;
     const grouping *g = s->g;
@@ -384,7 +385,7 @@ static bool make_kept(const doppel_batch *batch, kept_of_class *kept) {
     return true;
 }
 
-/* Who stands in a bucket is not needed any more: its place is that of those who stay. */
+/* The members of a bucket are no longer needed: their memory is used for the kept ones. */
 static bool make_lists(grouping *g) {
     dp_candidates *c = g->candidates;
     g->width = g->batch->settings.options.across ? 2 : 1;
@@ -420,7 +421,7 @@ static bool init_grouping(grouping *g) {
     doppel_batch *batch = g->batch;
     const dp_candidates *c = g->candidates;
     size_t count = batch->documents.count;
-    /* Components first: what they are found with is free again before the rest is made. */
+    /* Components first: the memory they are found with is freed before the rest is allocated. */
     if (!make_order(batch, &g->order) || !find_components(g) ||
         !init_decisions(&batch->decisions, count, batch->settings.threads))
         return false;
@@ -451,7 +452,7 @@ static void free_grouping(grouping *g) {
     free(g->entry);
 }
 
-/* ---- those that stay, as one thread lists them ---- */
+/* ---- kept documents, as one thread lists them ---- */
 
 /* With chains, this many documents of a large bucket cost as much as one comparison: most of them are known to be
  * connected. */
@@ -473,7 +474,7 @@ static void free_thread(group_thread *t) {
     dp_prefix_filter_free(t->filter);
 }
 
-/* Whether a document has been listed: with chains all firsts of their twins, else those that stay and were first. */
+/* Whether a document has been listed: with chains all firsts of their twins, else the kept ones that were first. */
 static bool is_listed(const grouping *g, uint32_t d) {
     uint32_t twin = twin_of(g, d);
     if (g->chain)
@@ -501,7 +502,7 @@ static doppel_status make_filter(group_thread *t, uint32_t d) {
     return status;
 }
 
-/* Lists d in the buckets it stands in, and in the filter, which is made once a large bucket lists too many. */
+/* Lists d in the buckets it is in, and in the filter, which is made once a large bucket lists too many. */
 static doppel_status list(group_thread *t, uint32_t d) {
     const grouping *g = t->g;
     dp_bucket_list buckets = dp_buckets_of(g->candidates, twin_of(g, d));
@@ -526,7 +527,7 @@ static bool is_filtered(const group_thread *t, uint32_t bucket) {
 }
 
 /* The documents in large buckets that d is compared with: search.found, or, when *found is false, all of them. All
- * other buckets have been gone through. */
+ * other buckets have been searched. */
 static doppel_status find_in_large(group_thread *t, uint32_t d, bool *found) {
     const grouping *g = t->g;
     dp_bucket_list buckets = dp_buckets_of(g->candidates, twin_of(g, d));
@@ -550,8 +551,8 @@ typedef struct choice {
     dp_candidate candidate;
 } choice;
 
-/* Takes a document that stays for the original, if it is one and a better one than that before it. Of equally good
- * ones the first in the order of keeping is. With only_contained, one that lacks too much of the copy is none. */
+/* Makes a kept document the original, if it qualifies and is better than the best so far; of equally good ones, the
+ * first in the order of keeping. With only_contained, one that lacks too much of the copy does not qualify. */
 static void consider(const grouping *g, uint32_t original, dp_candidate *candidate, choice *best) {
     doppel_reason reason = dp_decide(&g->rules, candidate);
     double least = g->batch->settings.options.only_contained;
@@ -561,7 +562,7 @@ static void consider(const grouping *g, uint32_t original, dp_candidate *candida
         *best = (choice){original, reason, *candidate};
 }
 
-/* The first one that stays of a class, which d may be a copy of. */
+/* The first kept document of a class that d may be a copy of. */
 static uint32_t kept_of(const grouping *g, const kept_of_class *kept, uint32_t class, uint32_t d) {
     for (int i = 0; i < 2 && kept->first[i] && class != DP_NO_DOCUMENT; i++) {
         uint32_t k = kept->first[i][class];
@@ -571,7 +572,7 @@ static uint32_t kept_of(const grouping *g, const kept_of_class *kept, uint32_t c
     return DP_NO_DOCUMENT;
 }
 
-/* Notes one that stays; false when its class, if it has one, needs no more of them. */
+/* Notes a kept document; false when its class, if it has one, needs no more of them. */
 static bool keep_in(const grouping *g, const kept_of_class *kept, uint32_t class, uint32_t d) {
     if (class == DP_NO_DOCUMENT)
         return false;
@@ -602,7 +603,7 @@ static void find_same(const grouping *g, uint32_t d, choice *best) {
     consider(g, original, &candidate, best);
 }
 
-/* Of some that stay, the nearest. */
+/* The nearest of some kept documents. */
 static doppel_status compare(const group_thread *t, uint32_t d, const uint32_t *kept, size_t count, choice *best) {
     grouping *g = t->g;
     for (size_t i = 0; i < count; i++) {
@@ -630,7 +631,7 @@ static doppel_status compare_buckets(const group_thread *t, uint32_t d, bool lar
     return DOPPEL_OK;
 }
 
-/* By content: the nearest of those that stay. */
+/* By content: the nearest kept document. */
 static doppel_status find_near(group_thread *t, uint32_t d, choice *best) {
     bool found = true;
     DP_TRY(compare_buckets(t, d, false, best));
@@ -640,7 +641,7 @@ static doppel_status find_near(group_thread *t, uint32_t d, choice *best) {
     return found ? compare(t, d, t->search.found, t->search.found_count, best) : compare_buckets(t, d, true, best);
 }
 
-/* What stays and has a title of this class. */
+/* Kept documents with a title of this class. */
 static void consider_title(const grouping *g, uint32_t d, uint32_t class, double similarity, choice *best) {
     uint32_t original = kept_of(g, &g->kept_title, class, d);
     dp_candidate candidate = {.evidence = dp_evidence_none(), .title = true};
@@ -649,7 +650,7 @@ static void consider_title(const grouping *g, uint32_t d, uint32_t class, double
         consider(g, original, &candidate, best);
 }
 
-/* By title: the most similar of those that stay. */
+/* By title: the most similar kept document. */
 static void find_title(const grouping *g, uint32_t d, choice *best) {
     const dp_titles *titles = &g->candidates->titles;
     uint32_t class = title_class_of(g, d);
@@ -660,7 +661,7 @@ static void find_title(const grouping *g, uint32_t d, choice *best) {
         consider_title(g, d, titles->near[i], titles->similarity[i], best);
 }
 
-/* Kind after kind, until one answers. */
+/* Tries each kind of evidence in order, until one finds an original. */
 static doppel_status find_original(group_thread *t, uint32_t d, choice *best) {
     find_same(t->g, d, best);
     if (best->reason == DOPPEL_REASON_NONE)
@@ -670,8 +671,8 @@ static doppel_status find_original(group_thread *t, uint32_t d, choice *best) {
     return DOPPEL_OK;
 }
 
-/* Notes that d stays, where others will look. Of those with the same words one is enough, which is why a bucket has
- * room for them; with `across`, one more of another scope. */
+/* Lists d as kept, where others will look. Of those with the same words one is enough, so a bucket has room for all;
+ * with `across`, one more of another scope. */
 static doppel_status keep(group_thread *t, uint32_t d) {
     const grouping *g = t->g;
     keep_in(g, &g->kept_url, url_class_of(g, d), d);
@@ -691,8 +692,8 @@ static doppel_status decide(group_thread *t, uint32_t d) {
 
 /* ---- chains ----
  *
- * Documents whose connection is known already are not compared. A bucket whose documents are all of one group is passed
- * over once a document belongs to that group. */
+ * Documents whose connection is known already are not compared. A bucket whose documents are all of one group is
+ * skipped once a document belongs to that group. */
 
 static uint32_t root_of(uint32_t *parent, uint32_t d) {
     while (parent[d] != d)
@@ -808,8 +809,9 @@ static double title_similarity(const grouping *g, uint32_t a, uint32_t b) {
     return NAN;
 }
 
-/* The leader is the original, and the evidence is theirs. It may be none, where only others connect the two. */
-static doppel_status settle(const group_thread *t, uint32_t d) {
+/* Makes the leader of the group the original, with the evidence of these two. There may be none, where only other
+ * documents connect them. */
+static doppel_status set_linked_original(const group_thread *t, uint32_t d) {
     const grouping *g = t->g;
     uint32_t leader = root_of(g->chain, d), url = url_class_of(g, d);
     dp_candidate candidate;
@@ -844,7 +846,7 @@ static doppel_status link_entries(group_thread *t) {
         g->chain[document_at(g, i)] = document_at(g, i);
     DP_TRY(decide_entries(t, link_document));
     for (size_t i = t->from; i < t->to; i++)
-        DP_TRY(settle(t, document_at(g, i)));
+        DP_TRY(set_linked_original(t, document_at(g, i)));
     return DOPPEL_OK;
 }
 
@@ -859,7 +861,7 @@ static bool take_entries(group_thread *t) {
     g->next = t->to;
     bool more = t->to > t->from && g->status == DOPPEL_OK;
     if (more)
-        dp_tell_progress(&g->batch->settings, "decide", g->next, g->entries);
+        dp_report_progress(&g->batch->settings, "decide", g->next, g->entries);
     pthread_mutex_unlock(&g->lock);
     dp_prefix_filter_free(t->filter);
     t->filter = NULL;
@@ -888,7 +890,7 @@ typedef struct group_counts {
     _Atomic uint64_t kept, groups;
 } group_counts;
 
-/* What stays, and the groups of more than one. The reason of one that stays serves to mark it as counted, and is
+/* Counts the kept documents, and the groups of more than one. The reason of a kept document marks it as counted, and is
  * cleared afterwards. */
 static void count_piece(void *user, size_t from, size_t to) {
     group_counts *counts = user;
@@ -921,27 +923,27 @@ static void count_groups(doppel_batch *batch) {
     batch->stats.groups = atomic_load(&counts.groups);
 }
 
-/* With keep_copies, marks the copies that stay beside their originals: the first of each group. Entries of a component
- * are in the order of keeping, and groups lie within components. */
-static doppel_status spare_copies(grouping *g) {
+/* With keep_copies, marks the copies that are kept in addition to their originals: the first of each group. Entries of
+ * a component are in the order of keeping, and groups lie within components. */
+static doppel_status keep_extra_copies(grouping *g) {
     doppel_batch *batch = g->batch;
     const dp_decisions *decisions = &batch->decisions;
     uint64_t most = batch->settings.options.keep_copies;
     if (most < 2)
         return DOPPEL_OK;
-    uint32_t *spared = calloc(batch->documents.count + 1, sizeof *spared); /* by original */
-    if (!spared)
+    uint32_t *extra = calloc(batch->documents.count + 1, sizeof *extra); /* by original */
+    if (!extra)
         return DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < g->entries; i++) {
         uint32_t d = document_at(g, i), original = decisions->original[d];
         if (original == d || original < batch->documents.known || dp_matches_get(&batch->matches, d) ||
-            spared[original] + 1 >= most)
+            extra[original] + 1 >= most)
             continue;
-        spared[original]++;
-        decisions->reason[d] |= DP_SPARED;
+        extra[original]++;
+        decisions->reason[d] |= DP_EXTRA_COPY;
         batch->stats.kept++;
     }
-    free(spared);
+    free(extra);
     return DOPPEL_OK;
 }
 
@@ -956,7 +958,7 @@ doppel_status dp_group(doppel_batch *batch, dp_candidates *candidates, doppel_er
     }
     if (g.status == DOPPEL_OK) {
         count_groups(batch);
-        g.status = spare_copies(&g);
+        g.status = keep_extra_copies(&g);
     }
     batch->decisions.made = g.status == DOPPEL_OK;
     batch->stats.candidates = atomic_load(&g.compared);

@@ -2,8 +2,8 @@
  * a finished run, opened from it.
  *
  * Its header has the settings of the batch as text. An entry is packed once, by the thread that sketches the document,
- * with its check. Read back after the process was killed, the journal is good up to the first entry that is not whole;
- * what follows is cut off, and reading goes on after the last document. */
+ * with its check. Read back after the process was killed, the journal is good up to the first incomplete entry; the
+ * rest is truncated, and reading resumes after the last document. */
 #include "batch/batch.h"
 
 #include <errno.h>
@@ -42,8 +42,8 @@ static bool print_shaping(const dp_batch_settings *s, dp_buffer *text) {
            (!o->keys_for_sets || dp_buffer_printf(text, "keys_for_sets=1\n"));
 }
 
-/* The members of doppel_input_options that name the fields of records; and the format, which stands there only if one
- * was asked for, as files of earlier versions have none. */
+/* The members of doppel_input_options that name the fields of records; and the format, which is written only if one was
+ * given, as files of earlier versions have none. */
 static const struct {
     const char *name;
     size_t at;
@@ -57,7 +57,7 @@ static const char **key_of(const doppel_input_options *input, size_t key) {
     return (const char **)((uintptr_t)input + key_names[key].at);
 }
 
-/* `of` stands ahead of each name. */
+/* `of` is a prefix of each name. */
 static bool print_keys(const doppel_input_options *input, const char *of, dp_buffer *text) {
     for (size_t k = 0; k < KEYS; k++) {
         const char *key = *key_of(input, k);
@@ -218,7 +218,7 @@ static doppel_status read_header(const dp_append_file *file, const char *path, j
     uint64_t size = file->scratch.size;
     if (size < sizeof *h || dp_append_file_read(file, 0, h, sizeof *h, NULL) != DOPPEL_OK ||
         memcmp(h->magic, MAGIC, sizeof h->magic) != 0)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is no file of sketches");
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is not a file of sketches");
     if (h->version != VERSION)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "has version %u of sketches; this is version %u",
                           h->version, VERSION);
@@ -226,7 +226,7 @@ static doppel_status read_header(const dp_append_file *file, const char *path, j
         !dp_reserve(&text->data, &text->capacity, h->text_length + 1U, 1) ||
         dp_append_file_read(file, sizeof *h, text->data, h->text_length, NULL) != DOPPEL_OK ||
         XXH3_64bits(text->data, h->text_length) != h->check)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is damaged: its header is not what was written");
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is damaged: its header has been altered");
     text->size = h->text_length;
     text->data[text->size] = 0;
     return DOPPEL_OK;
@@ -286,7 +286,7 @@ static doppel_status write_header(doppel_batch *batch, doppel_error *error) {
     return status;
 }
 
-/* Takes what the journal has, and cuts off what is not whole. */
+/* Takes what the journal has, and truncates an incomplete entry. */
 static doppel_status resume(doppel_batch *batch, doppel_error *error) {
     dp_journal *journal = &batch->journal;
     char path[4096];
@@ -299,7 +299,7 @@ static doppel_status resume(doppel_batch *batch, doppel_error *error) {
     doppel_status status = replay(&r);
     journal->replaying = false;
     if (status == DOPPEL_OK && ftruncate(journal->file.scratch.fd, (off_t)r.at))
-        status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be cut: %s", strerror(errno));
+        status = dp_fail_at(error, DOPPEL_ERROR_IO, path, 0, "cannot be truncated: %s", strerror(errno));
     journal->file.scratch.size = r.at;
     return status;
 }
@@ -318,7 +318,7 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
     const doppel_batch_options *o = &batch->settings.options;
     dp_append_file *file = &batch->journal.file;
     if (o->work && mkdir(o->work, 0777) && errno != EEXIST)
-        return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be made: %s", strerror(errno));
+        return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be created: %s", strerror(errno));
     DP_TRY(dp_append_file_open(file, o->work, "sketches", o->tmp, error));
     batch->journal.kept = o->work || o->keep_sketches;
     if (!batch->journal.kept)
@@ -329,8 +329,9 @@ doppel_status dp_journal_open(doppel_batch *batch, doppel_error *error) {
         file->scratch.size = 0;
     if (!file->scratch.size)
         return write_header(batch, error);
-    return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
-                      "holds a run already: resume it (--resume), or choose another folder");
+    return dp_fail_at(
+        error, DOPPEL_ERROR_USAGE, o->work, 0,
+        "already contains a run: resume it (--resume), choose another folder, or remove this one to start again");
 }
 
 /* ---- files of sketches ---- */
@@ -368,7 +369,7 @@ static doppel_status import_all(doppel_batch *batch, const dp_append_file *file,
     DP_TRY(check_settings(&r, path, false, error));
     DP_TRY(replay(&r));
     if (r.at != r.end)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is cut short or was altered at byte %llu",
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0, "is truncated or damaged at byte %llu",
                           (unsigned long long)r.at);
     if (batch->readings.foreign_open)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
@@ -567,7 +568,7 @@ static doppel_status read_settings(const char *work, dp_buffer *text, doppel_err
     char path[4096];
     if (!dp_is_work(work, path))
         return dp_fail_at(error, DOPPEL_ERROR_STORE, work, 0,
-                          "holds no run: make one with doppel dedup --work, or cluster --work");
+                          "contains no run: make one with doppel dedup --work, or cluster --work");
     doppel_status status = dp_append_file_open(&file, work, "sketches", NULL, error);
     DP_THEN(status, read_header(&file, path, &h, text, error));
     dp_append_file_close(&file);

@@ -1,7 +1,7 @@
 /* pairs.c - every pair of near documents, in order.
  *
- * Threads take documents some at a time, and what they find is given out in order, by one of them while the others go
- * on. A document is compared with the firsts of the buckets it looks at, in large ones with those that the prefix
+ * Threads take documents some at a time, and what they find is given out in order, by one of them while the others
+ * continue. A document is compared with the firsts of the buckets it looks at, in large ones with those that the prefix
  * filter finds; their twins follow without a comparison. */
 #include "batch/batch.h"
 
@@ -180,7 +180,7 @@ static doppel_status give(void *user, size_t slot, bool finished, doppel_error *
     (void)error;
     list->count = 0;
     if (finished)
-        dp_tell_progress(&p->batch->settings, "pairs", (p->ordered.emitted + 1) * SHARE, p->batch->documents.count);
+        dp_report_progress(&p->batch->settings, "pairs", (p->ordered.emitted + 1) * SHARE, p->batch->documents.count);
     return count ? p->wanted->pairs(list->pair, count, p->wanted->user) : DOPPEL_OK;
 }
 
@@ -283,7 +283,7 @@ static uint32_t *make_twin_chain(const dp_documents *d) {
     return next;
 }
 
-/* Each thread has a stamp for every document: no more of them than take half of the memory that is left. */
+/* Each thread has a stamp for every document: as many threads as fit into half of the memory that is left. */
 static size_t thread_count(const doppel_batch *batch) {
     uint64_t most = dp_memory_left(batch) / 2 / (batch->documents.count * sizeof(uint32_t) + 1);
     size_t threads = batch->settings.threads;

@@ -1,15 +1,15 @@
-/* prefix_filter.c - who may be near in large buckets, without comparing each with each: create, add ..., find ...,
- * free.
+/* prefix_filter.c - which documents of large buckets may be near each other, without comparing all pairs: create, add
+ * ..., find ..., free.
  *
  * Put the features of all sets in one order. If A and B are near, at similarity t or more, they share at least
  * t / (1 + t) * (|A| + |B|) features; so the first feature that they share stands at i in A and at j in B where neither
  * |A| - i nor |B| - j is less. It follows that
  *   - it is among the first (1 - t) |A| + 1 features of A, its prefix, and likewise of B;
  *   - in one of the two it is even among the first (1 - t) / (1 + t) |A| + 1, the short prefix.
- * So documents are listed by the features of their prefix, those of the short prefix apart, and who has no feature of a
- * short prefix in common with the prefix of the other is not compared. That holds for every order; with the rare
- * features in front, lists are short: what all pages of a template share comes last. Nothing is missed and nothing is
- * added: candidates are those of the large buckets, less some that are not near.
+ * So documents are listed by the features of their prefix, those of the short prefix apart, and documents are compared
+ * only if a short prefix of one shares a feature with the prefix of the other. That holds for every order; with the
+ * rare features in front, lists are short: what all pages of a template share comes last. Nothing is missed and nothing
+ * is added: candidates are those of the large buckets, less some that are not near.
  *
  * The order: how often a feature occurs is counted by hash, on a sample of the documents; the order has to be one and
  * the same for all, but need not be exact. Counts are taken in steps of a quarter of an octave, and features of one
@@ -20,7 +20,7 @@
  * stands: what cannot be near by these is passed over. A feature that no other document has in its prefix (or that is
  * in nobody's short prefix) is not listed; two bits a cell of `marks` tell, in which two features that fall together
  * count as one, which lists more than need be. When the memory for entries is used up, further documents are not
- * listed, and found by everyone. */
+ * listed, and are compared with all. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
@@ -35,14 +35,14 @@ enum { LEVELS = 64 };
 enum { LEAST_SLOT_BITS = 10, MOST_SLOT_BITS = 24 };
 /* Walking this many entries costs as much as comparing one document. */
 enum { WALK = 32 };
-/* What is computed with rounding must not leave out what is near by a hair. */
+/* Slack for rounding, so that pairs exactly at the threshold are not missed. */
 #define SLACK 1e-9
-/* Tells features that are not in the short prefix from those that are. */
+/* Distinguishes features that are not in the short prefix from those that are. */
 #define NOT_SHORT 0xA0761D6478BD642Fu
 #define NO_ENTRY UINT32_MAX
 
-/* Who has a feature in the prefix: nobody, one document in the short prefix, documents beyond it, or documents that
- * have to find each other. */
+/* Which documents have a feature in the prefix: none, one document in the short prefix, documents beyond it, or
+ * documents that have to find each other. */
 enum { MARK_NONE, MARK_SHORT, MARK_BEYOND, MARK_SHARED };
 
 typedef struct prefix_slot {
@@ -323,14 +323,14 @@ static bool share_bucket(const dp_prefix_filter *filter, uint32_t a, uint32_t b)
     return false;
 }
 
-/* Who searches: a document, and the first of its twins. */
+/* The document that searches, and the first of its twins. */
 typedef struct prefix_query {
     uint32_t document, first;
     size_t set_count;
 } prefix_query;
 
-static doppel_status meet(const dp_prefix_filter *filter, dp_prefix_search *search, const prefix_query *query,
-                          uint32_t other) {
+static doppel_status add_found(const dp_prefix_filter *filter, dp_prefix_search *search, const prefix_query *query,
+                               uint32_t other) {
     uint32_t first = filter->batch->documents.doc[other].twin;
     if (search->stamp[other] == query->document + 1)
         return DOPPEL_OK;
@@ -357,7 +357,7 @@ static doppel_status walk(const dp_prefix_filter *filter, dp_prefix_search *sear
         size_t other_rest = e->set_count - e->position, most = rest < other_rest ? rest : other_rest;
         double all = (double)query->set_count + (double)e->set_count;
         if (e->tag == tag && (double)most * (1 + t) >= t * all * (1 - SLACK))
-            status = meet(filter, search, query, e->document);
+            status = add_found(filter, search, query, e->document);
     }
     return status;
 }
@@ -384,7 +384,7 @@ static doppel_status walk_all(const dp_prefix_filter *filter, dp_prefix_search *
             DP_TRY(walk(filter, search, query, i, false));
     }
     for (size_t i = 0; i < filter->unlisted_count; i++)
-        DP_TRY(meet(filter, search, query, filter->unlisted[i]));
+        DP_TRY(add_found(filter, search, query, filter->unlisted[i]));
     return DOPPEL_OK;
 }
 

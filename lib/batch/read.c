@@ -1,12 +1,12 @@
-/* read.c - documents in: text to sketches, on threads; what they found out, in order.
+/* read.c - documents in: text to sketches, on threads; the results, in order.
  *
  * A reading is what one call of doppel_batch_read reads. Threads make an entry of the journal of each document (text,
- * sketches, address, title); the entries are taken in input order: twins are told by their digests, and the columns,
+ * sketches, address, title); the entries are taken in input order: twins are found by their digests, and the columns,
  * the rows of keys and the journal grow. Where the journal is not kept, an entry has no set if the record can be read
  * again (records.c), and only the names in it are written.
  *
  * A run that was stopped is resumed: a reading that the journal has to its end is not read again; of one that it has a
- * part of, the documents it has are passed over. */
+ * part of, the documents it has are skipped. */
 #include "batch/batch.h"
 
 #include <errno.h>
@@ -18,17 +18,16 @@
 
 /* ---- limits: what one run has room for: documents, whose numbers have 32 bits, and memory.
  *
- * The columns of documents are what memory cannot do without; threads, buffers and caches take what it leaves. A run
- * that will exceed either limit is warned about as soon as the size of its inputs and of its first records say so, and
- * ends when it does. */
+ * The columns of documents must be in memory; threads, buffers and caches use the rest. A run that will exceed either
+ * limit gives a warning as soon as the size of its inputs and of its first records shows it, and ends when it does. */
 
 /* Memory that a thread reads and sketches with, about. */
 #define THREAD_MEMORY ((uint64_t)16 << 20)
 
-/* What a run of few documents takes, whatever is asked for: one thread, and the keys of DP_ROW_BLOCK rows. */
+/* What a run of few documents takes, whatever the limit: one thread, and the keys of DP_ROW_BLOCK rows. */
 #define LEAST_MEMORY ((uint64_t)32 << 20)
 
-/* Documents between two looks at the memory. */
+/* Documents between two checks of the memory. */
 enum { MEMORY_STEP = 1 << 14 };
 
 size_t dp_threads_within(size_t threads, uint64_t memory) {
@@ -66,18 +65,18 @@ static bool exceeds_memory(const dp_batch_settings *s, uint64_t documents) {
 }
 
 /* Whether one more document can be taken. Errors: DOPPEL_ERROR_INPUT (there are too many), DOPPEL_ERROR_MEMORY (more
- * than fit into the memory that was asked for), with a message that says what to do. */
+ * than fit into the memory limit), with a message that says what to do. */
 static doppel_status check_limits(const doppel_batch *batch, doppel_error *error) {
     const dp_batch_settings *s = &batch->settings;
     uint64_t count = batch->documents.count;
     if (count >= s->most_documents)
         return dp_fail(error, DOPPEL_ERROR_INPUT,
-                       "more than %llu documents, the most of one run: deduplicate parts of the input by themselves, "
-                       "then what was kept of them together",
+                       "more than %llu documents, the limit of one run: deduplicate parts of the input separately, "
+                       "then the kept documents together",
                        (unsigned long long)s->most_documents);
     if (count % MEMORY_STEP == 0 && exceeds_memory(s, count))
         return dp_fail(error, DOPPEL_ERROR_MEMORY,
-                       "%llu documents are more than fit into the memory that was asked for: they need at least %llu "
+                       "%llu documents do not fit into the memory limit: they need at least %llu "
                        "MiB, and there are more",
                        (unsigned long long)count, (unsigned long long)least_memory(s, count));
     return DOPPEL_OK;
@@ -92,17 +91,17 @@ static void warn(const doppel_batch *batch, const char *format, uint64_t documen
     o->warn(text, o->user);
 }
 
-/* Whether there was something to warn of. */
+/* Warns where a limit will be exceeded; whether it did. */
 static bool warn_of_limits(const doppel_batch *batch, uint64_t documents) {
     const dp_batch_settings *s = &batch->settings;
     if (documents > s->most_documents)
         warn(batch,
-             "by the size of its first records the input has about %llu documents, and one run takes %llu at most: "
-             "deduplicate parts of it by themselves, then what was kept of them together",
+             "judging by its first records, the input has about %llu documents, and the limit of one run is %llu: "
+             "deduplicate parts of it separately, then the kept documents together",
              documents, s->most_documents);
     else if (exceeds_memory(s, documents))
         warn(batch,
-             "by the size of its first records the input has about %llu documents, which need at least %llu MiB of "
+             "judging by its first records, the input has about %llu documents, which need at least %llu MiB of "
              "memory",
              documents, least_memory(s, documents));
     else
@@ -209,7 +208,7 @@ static bool add_path(dp_reading *reading, const char *path) {
     return true;
 }
 
-/* Notes in the journal what is read now: whether it is known documents, how many of its paths are index folders, and
+/* Writes to the journal what is read now: whether it is known documents, how many of its paths are index folders, and
  * the paths. */
 static doppel_status begin_reading(doppel_batch *batch, const char *const *paths, size_t count, bool known) {
     dp_buffer body = {0};
@@ -415,7 +414,7 @@ static bool has_hash(const void *user, uint64_t number) {
     return !memcmp(id->matches->original[number - 1].hash, id->hash, sizeof id->hash);
 }
 
-/* The number of the original with this id. Ids are told by 128 bits of their hash. */
+/* The number of the original with this id. Ids are compared by 128 bits of their hash. */
 static bool number_of(dp_index_matches *m, doppel_slice id, uint64_t id_at, uint32_t *number) {
     if (!m->key[0])
         m->key[0] = dp_random_number(), m->key[1] = dp_random_number();
@@ -475,12 +474,11 @@ static doppel_status check_document(const doppel_batch *batch, const dp_document
     uint32_t bands = (uint32_t)batch->settings.bands;
     DP_TRY(check_limits(batch, error));
     if (h->set_count ? !bands || h->keys != bands : h->keys)
-        return dp_fail(error, DOPPEL_ERROR_STORE, "sketches that are not whole: a document has %u keys of %u", h->keys,
-                       bands);
+        return dp_fail(error, DOPPEL_ERROR_STORE, "incomplete sketches: a document has %u keys of %u", h->keys, bands);
     return DOPPEL_OK;
 }
 
-/* The entry as it was packed; but what is known by its twin needs no set of its own. */
+/* Keeps the entry as it was packed; a document with a twin needs no set of its own. */
 static doppel_status keep_entry(doppel_batch *batch, const char *entry, size_t length, bool without_set) {
     dp_journal *journal = &batch->journal;
     dp_document_head h;
@@ -515,7 +513,7 @@ static doppel_status add_document(doppel_batch *batch, const char *entry, size_t
     dp_document_head h;
     memcpy(&h, entry + sizeof(dp_entry_prefix), sizeof h);
     size_t own = (size_t)h.id_length + h.title_length, names = own + h.match.id_length;
-    /* Known documents are all there, whatever another batch has found. */
+    /* All known documents are taken, whatever another batch found in an index. */
     bool matched = h.match.id_length && !(readings->count && readings->reading[readings->count - 1].known);
     DP_TRY(check_document(batch, &h));
     if (!journal->replaying)
@@ -534,13 +532,13 @@ static doppel_status add_document(doppel_batch *batch, const char *entry, size_t
 
 /* ---- entries, taken in order ---- */
 
-/* Whether a file that a stopped run has read is what it was. One that is gone is reported when it is opened. */
+/* Whether a file that a stopped run has read is unchanged. A missing one is reported when it is opened. */
 static doppel_status check_file(const dp_readings *readings, const dp_file_state *was, const char *name) {
     dp_file_state now = dp_file_state_get(name);
     if (!now.changed || (now.changed == was->changed && now.bytes == was->bytes))
         return DOPPEL_OK;
     return dp_fail_at(readings->error, DOPPEL_ERROR_INPUT, name, 0,
-                      "has changed since it was read: begin again, with another folder");
+                      "has changed since it was read: start again with another folder");
 }
 
 /* A file whose records can be read again, without a journal: their positions are in it from now on. */
@@ -553,7 +551,7 @@ static doppel_status take_record_file(doppel_batch *batch, const dp_file_state *
     return dp_record_files_add(files, name, state, known) ? DOPPEL_OK : dp_no_memory(batch->readings.error);
 }
 
-/* A file, which is where reading is now. Each thread that comes to it says so. */
+/* The file that is being read. Each thread that comes to it adds an entry. */
 static doppel_status take_file(doppel_batch *batch, const char *entry, size_t length) {
     dp_file_state was;
     dp_reading *reading = last_reading(&batch->readings);
@@ -685,7 +683,7 @@ typedef struct sketch_thread {
     dp_buffer file;       /* the name of the file at hand, with its NUL */
     bool file_seen;       /* a stopped run had read all of it, or (file_last) some */
     bool file_last;
-    bool file_told; /* to the journal */
+    bool file_written; /* to the journal */
 } sketch_thread;
 
 static void end(void *user, void *state) {
@@ -784,7 +782,7 @@ static doppel_status make_set(sketch_thread *t, doppel_sketch *sketch) {
     return DOPPEL_OK;
 }
 
-/* Makes the keys of the bands; where they are kept in place of the set, the wide ones become it. */
+/* Makes the keys of the bands; where they are kept instead of the set, the wide ones become it. */
 static doppel_status make_keys(sketch_thread *t, doppel_sketch *sketch, uint32_t *keys) {
     const dp_batch_settings *s = &t->batch->settings;
     size_t bands = (size_t)s->bands;
@@ -801,7 +799,7 @@ static doppel_status make_keys(sketch_thread *t, doppel_sketch *sketch, uint32_t
 }
 
 /* Whether the set of a document can be made later: a journal that is kept has the set, and what boilerplate leaves of
- * sets is needed of all. Sets how: from the record at its position, from the text where it stays in memory, or else
+ * sets is needed of all. Sets how: from the record at its position, from the text where it is in memory, or else
  * from the text in a second pass. A pipe has none (stdin was copied), and a reading that ends at a limit is not cut the
  * same way twice. */
 static bool is_made_later(sketch_thread *t, const doppel_document *d, dp_document_head *h) {
@@ -867,7 +865,7 @@ static doppel_status sketch_document(sketch_thread *t, const doppel_document *d,
     dp_keep_rank(&s->keep, &(dp_keep_document){d->url, page.text.length, d->extra}, h.rank);
     if (h.keys)
         DP_TRY(make_keys(t, &sketch, keys));
-    /* An index is asked by sets. */
+    /* An index is queried with sets. */
     if (s->has_sets && (t->batch->against || (h.keys && !later && !s->options.keys_for_sets)))
         DP_TRY(make_set(t, &sketch));
     if (h.keys)
@@ -901,7 +899,7 @@ static size_t find_file(const dp_reading *reading, const char *name) {
     return (size_t)dp_hashmap_find_if(&reading->by_name, hash, has_name, &(named_file){reading, name});
 }
 
-/* Goes on after what the journal has. */
+/* Resumes after what the journal has. */
 static bool resume(dp_reading *reading) {
     reading->resumed = reading->seen_count;
     reading->resumed_line = reading->last_line;
@@ -921,32 +919,32 @@ static bool resume(dp_reading *reading) {
 static doppel_status enter_file(sketch_thread *t, const char *name) {
     const dp_readings *readings = &t->batch->readings;
     const dp_reading *reading = &readings->reading[readings->at];
-    /* Only a run that may be stopped needs to know. */
+    /* Only a run that can be resumed needs it. */
     if (!t->batch->settings.options.work || (t->file.size && !strcmp(t->file.data, name)))
         return DOPPEL_OK;
     t->file.size = 0;
     if (!dp_buffer_add(&t->file, name, strlen(name) + 1))
         return DOPPEL_ERROR_MEMORY;
     size_t number = find_file(reading, name);
-    t->file_told = false;
+    t->file_written = false;
     t->file_seen = number;
     t->file_last = number && number == reading->resumed;
     return DOPPEL_OK;
 }
 
-/* Tells the journal, ahead of the first document that it gets of the file. */
-static doppel_status tell_file(sketch_thread *t, doppel_output *output) {
-    if (!t->file.size || t->file_told)
+/* Writes the file to the journal, ahead of its first document there. */
+static doppel_status write_file_entry(sketch_thread *t, doppel_output *output) {
+    if (!t->file.size || t->file_written)
         return DOPPEL_OK;
     dp_file_state state = dp_file_state_get(t->file.data);
     const doppel_slice name = {t->file.data, t->file.size - 1};
     DP_TRY(write_entry(t, DP_ENTRY_FILE, dp_bytes(&state, sizeof state), &name, 1, output));
-    t->file_told = true;
+    t->file_written = true;
     return DOPPEL_OK;
 }
 
-/* Tells which file the next records are of, when they can be read again. */
-static doppel_status tell_record_file(sketch_thread *t, const doppel_document *d, doppel_output *output) {
+/* Writes which file the next records are from, when they can be read again. */
+static doppel_status write_record_file(sketch_thread *t, const doppel_document *d, doppel_output *output) {
     if (t->batch->journal.kept || d->record_at == DOPPEL_NO_POSITION || t->record_file == d->file_number + 1)
         return DOPPEL_OK;
     const dp_file_state state = {d->file_bytes, d->file_changed};
@@ -972,8 +970,8 @@ static doppel_status sketch_next(void *state, const doppel_document *d, doppel_o
     DP_TRY(enter_file(t, d->file));
     if (is_in_journal(t, d))
         return DOPPEL_OK;
-    DP_TRY(tell_file(t, output));
-    DP_TRY(tell_record_file(t, d, output));
+    DP_TRY(write_file_entry(t, output));
+    DP_TRY(write_record_file(t, d, output));
     return sketch_document(t, d, output);
 }
 
@@ -995,7 +993,7 @@ doppel_status dp_check_compared(const char *const *paths, size_t path_count, con
                                 bool others, doppel_error *error) {
     if (counts->unopened)
         return dp_fail(error, DOPPEL_ERROR_INPUT,
-                       "not all that is to be compared with could be read; --allow-bad goes on without it");
+                       "not everything to compare with could be read; --allow-bad continues without it");
     for (size_t i = 0; i < path_count; i++)
         if (dp_input_is_empty_folder(paths[i]))
             return dp_fail_at(error, DOPPEL_ERROR_INPUT, paths[i], 0,
@@ -1005,7 +1003,7 @@ doppel_status dp_check_compared(const char *const *paths, size_t path_count, con
     return DOPPEL_OK;
 }
 
-/* Files of sketches among known paths are taken as they are, index folders are asked while others are read: `rest`
+/* Files of sketches among known paths are taken as they are, index folders are queried while others are read: `rest`
  * gets the paths that are left. */
 static doppel_status take_known(doppel_batch *batch, const dp_reading *reading, const char **rest, size_t *left,
                                 doppel_error *error) {
@@ -1096,8 +1094,7 @@ static doppel_status take_all(doppel_batch *batch, doppel_slice entries, doppel_
     size_t length;
     for (size_t done = 0; done < entries.length; done += length) {
         if (!dp_entry_is_document((doppel_slice){entries.data + done, entries.length - done}, &length))
-            return dp_fail(error, DOPPEL_ERROR_STORE, "no sketch of a document, or one that was altered, at byte %zu",
-                           done);
+            return dp_fail(error, DOPPEL_ERROR_STORE, "no sketch of a document, or a damaged one, at byte %zu", done);
         DP_TRY(dp_readings_take(batch, entries.data + done, length, 0));
     }
     return DOPPEL_OK;
@@ -1107,9 +1104,9 @@ doppel_status doppel_batch_add_sketches(doppel_batch *batch, doppel_slice entrie
     static const char *const paths[] = {"sketches"};
     dp_readings *readings = &batch->readings;
     if (batch->ended)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be added once pairs were asked for");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "documents cannot be added after pairs were requested");
     if (known && readings->at && !readings->reading[readings->at - 1].known)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents have to be added before all others");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "known documents must be added before all others");
     readings->error = error;
     DP_TRY(begin_reading(batch, paths, 1, known));
     DP_TRY(take_all(batch, entries, error));

@@ -2,8 +2,8 @@
  * dp_record_files_position for each of its records, then dp_record_files_read from any thread.
  *
  * A position is the base of the file plus the offset in it. The next file begins after all that is known of the one
- * before it, even if that grew while it was read, so no two files overlap and a position tells its file. Files are
- * opened when they are first needed and stay open, up to a number of them; further ones are opened for each read. */
+ * before it, even if that grew while it was read, so no two files overlap and a position identifies its file. Files are
+ * opened when they are first needed and kept open, up to a number of them; further ones are opened for each read. */
 #include "batch/batch.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Files that stay open, at most; and the share of those that a process may have open: it has others than these. */
+/* At most this many files are kept open, and at most this fraction of those that the process may have open. */
 enum { MOST_OPEN = 256, SHARE_OPEN = 4 };
 
 static bool is_stdin(const char *name) {
@@ -82,7 +82,7 @@ const dp_record_file *dp_record_files_find(const dp_record_files *files, uint64_
 
 /* ---- reading ---- */
 
-/* Opens a file if it is what it was; -1, and a reason, if not. */
+/* Opens a file if it is unchanged; -1, and a reason, if not. */
 static int open_same(const dp_record_file *file, doppel_error *error) {
     struct stat now;
     int fd = is_stdin(file->path) ? dup(STDIN_FILENO) : open(file->path, O_RDONLY | O_CLOEXEC);

@@ -2,9 +2,9 @@
  * number of threads, each with a dp_set_maker of its own.
  *
  * Only documents that share a band with another are ever compared, and few do. So a set is not made while documents are
- * read, but when it is first asked for, from the record as it stands in its file. One that is made a second time will
- * be wanted again and again, as others are compared with it: it goes to a nameless file, as long as all temporary files
- * together stay below the size of the input.
+ * read, but when it is first asked for, from the record in its file. One that is made a second time will be needed many
+ * more times, as others are compared with it: it is written to a nameless file, as long as all temporary files together
+ * are smaller than the input.
  *
  * Documents of other inputs (compressed, or of other formats) have no position. Once the candidates are known, a second
  * pass over these inputs copies the texts of those among them to a nameless file (dp_sets_read_texts), of which sets
@@ -283,7 +283,7 @@ static doppel_status sketch_text(dp_set_maker *maker, const dp_doc *doc, doppel_
     char *text = maker->record.data;
     DP_TRY(dp_append_file_read(texts, position, text + whole, packed, error));
     if (ZSTD_decompress(text, whole, text + whole, packed) != whole)
-        return dp_fail(error, DOPPEL_ERROR_IO, "a temporary file is not what was written");
+        return dp_fail(error, DOPPEL_ERROR_IO, "a temporary file was changed by another program");
     doppel_status status = doppel_sketcher_run(maker->text.sketcher, (doppel_slice){text, whole}, sketch);
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }

@@ -203,7 +203,7 @@ static doppel_status sort_buffer(dp_sorter *sorter, doppel_error *error) {
 
 /* ---- writing runs ---- */
 
-/* Records on their way to the file. */
+/* Records buffered for the file. */
 typedef struct run_writer {
     dp_sorter *sorter;
     uint64_t *piece;
@@ -374,7 +374,7 @@ static doppel_status merge_all(dp_sorter *sorter, doppel_error *error) {
 
 /* ---- the calls ---- */
 
-/* Sorts the buffer and writes it out, but where half of it or more were repeats, and it need not be `emptied`. */
+/* Sorts the buffer and writes it out, unless half of it or more were repeats and it need not be `emptied`. */
 static doppel_status write_buffer(dp_sorter *sorter, bool emptied, doppel_error *error) {
     if (dp_stopped(sorter->options.stop))
         return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "interrupted");

@@ -1,7 +1,7 @@
 /* verify.c - how near two documents really are, by their sets of feature hashes (sets.c).
  *
- * Each thread keeps some of the sets that it has asked for, as a document that stays is compared with many: as many as
- * its share of the memory has room for. */
+ * Each thread keeps some of the sets that it has asked for, as a kept document is compared with many: as many as fit
+ * into its share of the memory. */
 #include "batch/batch.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct dp_verifier {
     dp_set_maker *maker;
     kept_set kept[KEPT];
     uint64_t bytes, most; /* of the kept sets */
-    size_t next;          /* the kept set that is given up next */
+    size_t next;          /* the kept set that is freed next */
     kept_set large[2];    /* sets that are too large to be kept, of either side */
     uint64_t verified;
 };
@@ -60,11 +60,11 @@ static uint64_t bytes_of(const kept_set *kept) {
     return kept->set.room * sizeof *kept->set.hash;
 }
 
-/* Gives up kept sets until there is memory for more; not the one at `besides`. */
-static void make_room(dp_verifier *v, size_t besides) {
+/* Frees kept sets until there is memory for more, except the one at `except`. */
+static void make_room(dp_verifier *v, size_t except) {
     for (size_t seen = 0; v->bytes > v->most && seen < KEPT; seen++, v->next = (v->next + 1) % KEPT) {
         kept_set *kept = &v->kept[v->next];
-        if (v->next == besides)
+        if (v->next == except)
             continue;
         v->bytes -= bytes_of(kept);
         free(kept->set.hash);

@@ -1,4 +1,4 @@
-/* decide.c - evidence to verdict: which kind of evidence counts, how sure it makes, and which of two documents is the
+/* decide.c - evidence to verdict: which kind of evidence counts, its confidence, and which of two documents is the
  * better original. */
 #include "decide/decide.h"
 
@@ -35,14 +35,14 @@ doppel_evidence dp_evidence_none(void) {
     return (doppel_evidence){.distance = -1, .similarity = NAN, .containment = NAN, .title_similarity = NAN};
 }
 
-/* What is not known, NaN or -1, is never near. */
+/* Unknown values, NaN or -1, are never near. */
 static bool is_near(const dp_rules *rules, const doppel_evidence *evidence) {
     if (rules->by_similarity)
         return evidence->similarity >= rules->similarity;
     return evidence->distance >= 0 && evidence->distance <= rules->distance;
 }
 
-/* Whether the contents are so unlike that a similar title says nothing. What was not measured (NaN) vetoes nothing. */
+/* Whether the contents are so different that a similar title does not count. Unmeasured contents (NaN) veto nothing. */
 static bool is_vetoed(const dp_rules *rules, const doppel_evidence *evidence) {
     return rules->title_veto && rules->by_similarity && evidence->similarity < rules->similarity / 2;
 }
@@ -88,7 +88,7 @@ double dp_decide_similarity(doppel_reason reason, const doppel_evidence *evidenc
     return reason == DOPPEL_REASON_TITLE ? evidence->title_similarity : evidence->similarity;
 }
 
-/* Less is nearer; what is not known is farthest. */
+/* Less is nearer; unknown is farthest. */
 static double farness(const dp_rules *rules, doppel_reason reason, const doppel_evidence *evidence) {
     double similarity = dp_decide_similarity(reason, evidence);
     if (reason != DOPPEL_REASON_TITLE && !rules->by_similarity)

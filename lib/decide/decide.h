@@ -1,8 +1,8 @@
 /* decide.h - evidence to verdict, for the engine and for batches: pure arithmetic, no store and no batch.
  *
- * For each document that came up: dp_decide says by which kind of evidence it counts, dp_decide_stronger which of two
- * is the better original. doppel_verdict_json (doppel.h) prints the verdict. titles.c says which titles are evidence at
- * all, keep.c which document of a group stays. */
+ * For each candidate: dp_decide says by which kind of evidence it counts, dp_decide_stronger which of two is the better
+ * original. doppel_verdict_json (doppel.h) prints the verdict. titles.c says which titles are evidence at all, keep.c
+ * which document of a group is kept. */
 #ifndef DP_DECIDE_H
 #define DP_DECIDE_H
 
@@ -27,21 +27,21 @@ typedef struct dp_rules {
     int distance, bits;
     bool titles;
     double title_similarity;
-    bool title_veto; /* by similarity: a content similarity below half of `similarity` outweighs a title */
+    bool title_veto; /* by similarity: a content similarity below half of `similarity` overrides a title */
 } dp_rules;
 
-/* One document that came up, and what was measured. */
+/* A candidate, and what was measured. */
 typedef struct dp_candidate {
     uint64_t number;
     doppel_evidence evidence;
-    bool content; /* fingerprints or sets may be compared: both have words enough */
-    bool title;   /* the title may be compared: long enough, not everywhere */
+    bool content; /* fingerprints or sets may be compared: both have enough words */
+    bool title;   /* the title may be compared: long enough, not too frequent */
 } dp_candidate;
 
-/* Evidence about which nothing is known. */
+/* Evidence with nothing measured. */
 doppel_evidence dp_evidence_none(void);
 
-/* By what it is an original of the new document; DOPPEL_REASON_NONE: it is not. */
+/* Why it is an original of the new document; DOPPEL_REASON_NONE: it is not. */
 doppel_reason dp_decide(const dp_rules *rules, const dp_candidate *candidate);
 
 /* 1 for the URL and the same words; the similarity, else 1 - distance/bits; the title similarity, or its mean with the
@@ -59,8 +59,8 @@ bool dp_decide_stronger(const dp_rules *rules, const dp_candidate *a, doppel_rea
 /* ---- verdicts: verdict.c ---- */
 
 /* Fills a verdict: flags (known and replaced are cleared), reason, confidence, evidence (NULL: none) and copies of both
- * ids (the document's own, the original's; data NULL: none), which may not be the verdict's own. Memory that the
- * verdict holds is used again. Errors: DOPPEL_ERROR_MEMORY. */
+ * ids (the document's own, the original's; data NULL: none), which may not be the verdict's own. The verdict's memory
+ * is reused. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, doppel_reason reason,
                              const doppel_evidence *evidence, const doppel_slice ids[2]);
 /* Only the ids. */
@@ -71,16 +71,16 @@ doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]
 /* Titles are similar from here on, unless a caller says otherwise. */
 #define DP_TITLE_SIMILARITY 0.9
 
-/* Whether a normalised title can be evidence at all: 10 code points, and not one of those that say nothing ("breaking
- * news", "page not found", ...). */
+/* Whether a normalised title can be evidence at all: 10 code points, and not a generic one ("breaking news", "page not
+ * found", ...). */
 bool dp_title_counts(doppel_slice title);
-/* Whether a title that came `times` times among `documents` documents is too frequent to be evidence: more than 8
- * times, and by more than this share of the documents. */
+/* Whether a title seen `times` times among `documents` documents is too frequent to be evidence: more than 8 times, and
+ * by more than this share of the documents. */
 bool dp_title_is_frequent(uint64_t times, uint64_t documents, double share);
 
-/* ---- which one stays: keep.c ---- */
+/* ---- which one is kept: keep.c ---- */
 
-/* Fields that documents are asked for by name. */
+/* Fields needed from documents, by name. */
 enum { DP_MOST_FIELDS = 16, DP_FIELD_NAME = 128 };
 typedef struct dp_fields {
     size_t count;
@@ -88,8 +88,7 @@ typedef struct dp_fields {
     const char *key[DP_MOST_FIELDS];
 } dp_fields;
 
-/* The number of a field, which is added if it is not there; DP_MOST_FIELDS when there are too many or its name is too
- * long. */
+/* The number of a field, which is added if missing; DP_MOST_FIELDS when there are too many or its name is too long. */
 size_t dp_fields_add(dp_fields *fields, const char *name, size_t length);
 
 typedef enum dp_keep_kind {
@@ -128,8 +127,8 @@ typedef struct dp_keep_document {
     const doppel_slice *field; /* by their numbers in dp_fields */
 } dp_keep_document;
 
-/* The rank of a document by each rule, policy->count of them: less is better. That by `id` is 0 until all ids are
- * known: the caller puts it in. */
+/* The rank of a document by each rule, policy->count of them: less is better. That of `id` is 0 until all ids are
+ * known: the caller fills it in. */
 void dp_keep_rank(const dp_keep_policy *policy, const dp_keep_document *document, double *rank);
 
 /* Two documents of a batch: the numbers from dp_keep_rank, and their places in the order of reading. */

@@ -1,8 +1,8 @@
-/* edges.c - which documents stay, given all near pairs: doppel_decide_edges.
+/* edges.c - which documents are kept, given all near pairs: doppel_decide_edges.
  *
- * Documents are numbers in the order of keeping. Edges are sorted by their later document, so that all earlier
- * documents are decided when a document's edges are read: one pass is enough. With link_any a union-find joins
- * connected documents into sets, each represented by its smallest number. */
+ * Documents are numbers in keep order. Edges are sorted by their later document, so that all earlier documents are
+ * decided when a document's edges are read: one pass is enough. With link_any a union-find joins connected documents
+ * into sets, each represented by its smallest number. */
 #include "decide/decide.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static bool is_greater(float a, float b) {
     return a > b || (isnan(b) && !isnan(a));
 }
 
-/* Each document by its edges to earlier ones that stay: the most similar, then the first. */
+/* Each document by its edges to earlier kept ones: the most similar, then the first. */
 static void decide_greedily(const doppel_edge *edges, size_t edge_count, uint32_t *original, float *similarity) {
     for (size_t i = 0; i < edge_count; i++) {
         const doppel_edge *e = &edges[i];

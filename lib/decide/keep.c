@@ -1,5 +1,5 @@
-/* keep.c - which document of a group stays: rules, in order, each a number that is better the less it is. What the
- * rules leave open, the order of reading decides. */
+/* keep.c - which document of a group is kept: rules, in order, each giving a number; less is better. Ties are decided
+ * by the order of reading. */
 #include "decide/decide.h"
 
 #include <math.h>
@@ -66,7 +66,7 @@ doppel_status dp_keep_parse(const char *text, dp_keep_policy *policy, dp_fields 
             return status;
         text += length;
     }
-    /* What follows `first` has nothing left to decide, and by itself it needs no numbers. */
+    /* Rules after `first` have nothing left to decide, and alone it needs no numbers. */
     if (policy->count == 1 && policy->rule[0].kind == DP_KEEP_FIRST)
         policy->count = 0;
     return DOPPEL_OK;
@@ -82,7 +82,7 @@ static double days(int year, int month, int day) {
     return era * 146097.0 + (of_era * 365 + of_era / 4 - of_era / 100 + of_year) - 719468;
 }
 
-/* The seconds that a zone is ahead: Z, +hh:mm, -hhmm, perhaps after a space; 0 for anything else. */
+/* The offset of a time zone in seconds: Z, +hh:mm, -hhmm, perhaps after a space; 0 for anything else. */
 static double zone(const char *text) {
     int hours = 0, minutes = 0;
     text += *text == ' ';

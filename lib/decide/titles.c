@@ -1,9 +1,9 @@
-/* titles.c - which titles are evidence (lib/title finds similar ones): not the short ones, not those that say nothing
- * about the text below them, not those that are too frequent.
+/* titles.c - which titles are evidence (lib/title finds similar ones): not short ones, not generic ones, not too
+ * frequent ones.
  *
- * Titles are as normalising leaves them: lower case, one space between words, no punctuation. Those of fewer than LEAST
- * code points never count, and need no line in the list. Up to FEW times a title is never too frequent, however few
- * documents there are. */
+ * Titles are normalised: lower case, one space between words, no punctuation. Those of fewer than LEAST code points
+ * never count, and need no line in the list. Up to FEW times a title is never too frequent, however few documents there
+ * are. */
 #include "decide/decide.h"
 
 enum { LEAST = 10, FEW = 8 };

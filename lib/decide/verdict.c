@@ -13,14 +13,14 @@ void doppel_verdict_free(doppel_verdict *verdict) {
     *verdict = (doppel_verdict){0};
 }
 
-/* Copies an id to `at`, if there is one; gives where it ends. */
-static char *hold(char *at, doppel_slice id, doppel_slice *held) {
-    *held = (doppel_slice){NULL, 0};
+/* Copies an id to `at`, if there is one; returns where it ends. */
+static char *copy_id(char *at, doppel_slice id, doppel_slice *copy) {
+    *copy = (doppel_slice){NULL, 0};
     if (!id.data)
         return at;
     if (id.length)
         memcpy(at, id.data, id.length);
-    *held = (doppel_slice){at, id.length};
+    *copy = (doppel_slice){at, id.length};
     return at + id.length;
 }
 
@@ -29,7 +29,7 @@ doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]
     /* One byte more, so that an empty id has a place, too. */
     if (!dp_reserve(&verdict->memory, &verdict->memory_size, ids[0].length + ids[1].length + 1, 1))
         return DOPPEL_ERROR_MEMORY;
-    hold(hold(verdict->memory, ids[0], &verdict->id), ids[1], &verdict->original_id);
+    copy_id(copy_id(verdict->memory, ids[0], &verdict->id), ids[1], &verdict->original_id);
     return DOPPEL_OK;
 }
 

@@ -1,19 +1,19 @@
-/* add.c - what becomes of a document that is added: what was there before it (itself, the holder of its id, the holder
- * of its URL, its original), and what follows from the verdict (a new document, a copy that is linked or stored, a
- * count at its original, a new version in the place of an old one); and queries that are added, one or many, by the
- * calls of known.h in their order. */
+/* add.c - adding a document: looks up what exists (the document itself, the holder of its id, the holder of its URL,
+ * its original), and does what follows from the verdict (a new document, a copy that is linked or stored, a count at
+ * its original, a new version that replaces an old one); and adds queries, one or many, by the calls of known.h in
+ * their order. */
 #include "engine/internal.h"
 
-/* A document that is being decided about. */
+/* A document being decided. */
 typedef struct decision {
     doppel_engine *engine; /* the worker's, and so is the look */
     dp_worker *worker;
     dp_look *look;
     const dp_query *query;
     dp_original found;
-    dp_trace gone[2]; /* that this one takes the place of */
+    dp_trace gone[2]; /* that this one replaces */
     size_t gone_count;
-    uint64_t holder; /* the number that has the id and the words, but another origin; 0: none has */
+    uint64_t holder; /* the number with the same id and words, but another origin; 0: none */
     doppel_error *error;
 } decision;
 
@@ -21,9 +21,9 @@ static decision begin_decision(dp_worker *worker, const dp_query *query, doppel_
     return (decision){.engine = worker->engine, .worker = worker, .look = worker->look, .query = query, .error = error};
 }
 
-/* ---- documents of an export, stored again as they were: nothing is decided ---- */
+/* ---- documents of an export, restored unchanged: nothing is decided ---- */
 
-/* In place of dp_find: what the export says it is a copy of. */
+/* Instead of dp_find: the original named by the export. */
 static doppel_status restore_find(decision *d) {
     const doppel_stored *stored = d->query->restore;
     uint64_t number;
@@ -61,9 +61,10 @@ static doppel_status restore_counts(decision *d, const dp_trace *trace) {
                                          : DOPPEL_OK;
 }
 
-/* ---- what was there before ---- */
+/* ---- what exists ---- */
 
-/* Whether what left this trace had the same words (or, where digests are not known, the same fingerprint and URL). */
+/* Whether the document of this trace has the same words (or, if digests are not known, the same fingerprint and
+ * URL). */
 static bool same_words(const decision *d, const dp_trace *trace) {
     const dp_query *query = d->query;
     bool has = dp_has_digest(trace->digest);
@@ -74,15 +75,16 @@ static bool same_words(const decision *d, const dp_trace *trace) {
            query->fingerprint[1] == trace->fingerprint[1];
 }
 
-/* Whether what has this origin is the query's document itself. A document that is restored is known by its id alone. */
+/* Whether a document with this origin is the query's document itself. A restored document is identified by its id
+ * alone. */
 static bool is_from(const dp_query *query, doppel_slice origin) {
     return query->origin.data && !query->restore && origin.data && origin.length == query->origin.length &&
            !memcmp(origin.data, query->origin.data, origin.length);
 }
 
-/* Looks for the id. If its holder has the same origin, or, where the query names none, the same words, *again is its
- * number. If it has other words, or is a copy of a document that was removed, it is replaced. An id that was derived
- * counts for the first only. */
+/* Looks up the id. If its holder has the same origin, or, if the query names none, the same words, *again is its
+ * number. If it has different words, or is a copy of a removed document, it is replaced. A derived id counts only for
+ * the first. */
 static doppel_status look_up_id(decision *d, uint64_t *again) {
     const dp_query *q = d->query;
     dp_trace *trace = &d->gone[d->gone_count];
@@ -112,7 +114,7 @@ static doppel_status look_up_id(decision *d, uint64_t *again) {
     return DOPPEL_OK;
 }
 
-/* Other text at a known URL: what was there is replaced, and the search begins again. */
+/* Different text at a known URL: the old document is replaced, and the search begins again. */
 static doppel_status refresh(decision *d) {
     uint64_t number;
     bool found;
@@ -140,7 +142,7 @@ doppel_status dp_find_refreshed(dp_worker *worker, const dp_query *query, dp_ori
     return status;
 }
 
-/* The number of what was found when that is the document itself; else 0. */
+/* The found number if it is the document itself; else 0. */
 static uint64_t itself(const decision *d) {
     return d->found.reason != DOPPEL_REASON_NONE && is_from(d->query, d->found.origin) ? d->found.best.number : 0;
 }
@@ -157,14 +159,14 @@ static doppel_status look_up_rest(decision *d, uint64_t *again) {
 }
 
 /* Looks up the holder of the id and what it is a copy of. *again: it is the document of this number itself; 0: it is
- * new, or takes the place of `gone`. */
+ * new, or replaces `gone`. */
 static doppel_status look_up(decision *d, uint64_t *again) {
     DP_TRY(look_up_id(d, again));
     if (!*again)
         DP_TRY(look_up_rest(d, again));
     if (*again || !d->holder || d->found.reason != DOPPEL_REASON_NONE)
         return DOPPEL_OK;
-    /* Nothing but the id is the same: it takes the place of its holder. */
+    /* Only the id is the same: it replaces its holder. */
     bool found;
     DP_TRY(dp_look_trace(d->look, d->holder, &d->gone[d->gone_count], &found, d->error));
     d->gone_count += found;
@@ -239,7 +241,7 @@ static dp_trace make_trace(const decision *d, uint64_t number) {
         memcpy(trace.digest, q->digest, sizeof trace.digest);
     if (d->found.reason == DOPPEL_REASON_NONE)
         return trace;
-    /* The document that has the URL is found by it; a second one would only make its list longer. */
+    /* The document with the URL is found by it; a second one would only make the list longer. */
     if (d->found.reason == DOPPEL_REASON_URL)
         trace.url_hash = 0;
     trace.kind = DP_TRACE_COPY;
@@ -277,7 +279,7 @@ static doppel_status queue_document(decision *d, dp_pending *p) {
     return d->look->kind->queue(d->look, p, d->error);
 }
 
-/* Of a copy that is not kept: its words, unless they are known, so that they are found when they come again. */
+/* For a copy that is not kept: stores its words, unless they are known, so that they are found when seen again. */
 static doppel_status add_text(decision *d, dp_pending *p) {
     uint64_t number;
     dp_buffer *bytes = &d->worker->bytes[DP_PART_TRACE];
@@ -315,7 +317,7 @@ doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_erro
     return status;
 }
 
-/* A title that is too frequent is no evidence: documents that came with it are counted. */
+/* A title that is too frequent is not evidence: documents seen with it are counted. */
 static doppel_status count_title(decision *d) {
     dp_trace trace;
     bool found;
@@ -323,7 +325,7 @@ static doppel_status count_title(decision *d) {
     return found ? d->look->kind->title_seen(d->look, trace.title, 1, d->error) : DOPPEL_OK;
 }
 
-/* Whether the document itself is to be remembered. A copy without a name of its own has nothing to add. */
+/* Whether the document itself is stored. A copy without its own name has nothing to add. */
 static doppel_status is_kept(decision *d, bool *kept) {
     uint64_t number = 0;
     bool copy = d->found.reason != DOPPEL_REASON_NONE;
@@ -358,7 +360,7 @@ static doppel_status queue_changes(decision *d) {
 
 /* ---- one query ---- */
 
-/* The verdict that a number had when it came. */
+/* The verdict a number got when it was added. */
 static doppel_status give_again(decision *d, uint64_t number, doppel_verdict *verdict) {
     dp_record record;
     bool found;
@@ -408,7 +410,7 @@ typedef struct attempt {
     doppel_error why;
 } attempt;
 
-/* Decides about those that are ready, in order; with adds->stop, up to the first that fails. */
+/* Decides the ready ones in order; with adds->stop, up to the first that fails. */
 static attempt decide_ready(dp_worker *worker, const dp_adds *adds, size_t ready) {
     attempt made = {.first = SIZE_MAX};
     while (made.count < ready && !(adds->stop && made.first != SIZE_MAX)) {
@@ -443,8 +445,7 @@ static void fail_from(dp_adds *adds, size_t from, size_t to, doppel_status statu
     }
 }
 
-/* Decides about those that are ready until the commit stands, and counts them. On an error nothing of it was done, as
- * far as is known. */
+/* Decides the ready ones until the commit stands, and counts them. On an error nothing was done, as far as is known. */
 static doppel_status add_ready(dp_worker *worker, dp_adds *adds, size_t ready, doppel_error *why) {
     doppel_engine *engine = worker->engine;
     doppel_status status;

@@ -1,13 +1,13 @@
-/* engine.c - the online line: check, add, remove, and what is done to an index as a whole. Each call takes a worker of
- * the pool, makes a query of its item, and asks what is known (lib/known): a check looks at what is durable, an add
- * decides (add.c), and gives its verdict once that is durable. */
+/* engine.c - the online line: check, add, remove, and operations on a whole index. Each call takes a worker from the
+ * pool, makes a query from its item, and searches lib/known: a check sees what is durable, an add decides (add.c), and
+ * returns its verdict once that is durable. */
 #include "engine/engine.h"
 #include "engine/internal.h"
 
 #include <stdio.h>
 #include <zstd.h>
 
-/* How well a kept text is packed: the usual level, 300 MB/s and more. */
+/* Compression level of kept texts: the usual one, 300 MB/s and more. */
 #define PACKING 3
 
 static doppel_status pack_text(dp_worker *worker, dp_query *query, doppel_error *error) {
@@ -38,10 +38,11 @@ void dp_engine_count(doppel_engine *engine, const dp_outcome *outcome) {
         dp_tally_add(&c->distances, (uint64_t)outcome->distance);
 }
 
-/* How often a check is repeated because documents were removed while it ran; then it waits until none can be. */
+/* How often a check is repeated because documents were removed while it ran; then it blocks removals. */
 enum { MOST_TRIES = 8 };
 
-/* Answers a query in a look that has begun. *again: documents were removed meanwhile, and there is no answer. */
+/* Answers a query in a look that has begun. *again: documents were removed during the search, and there is no
+ * answer. */
 static doppel_status answer_in_look(dp_worker *worker, const dp_query *query, dp_add *answer, bool *again,
                                     doppel_error *error) {
     dp_original found;
@@ -57,7 +58,9 @@ static doppel_status answer_in_look(dp_worker *worker, const dp_query *query, dp
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }
 
-doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error) {
+/* Checks a query. */
+static doppel_status answer_query(dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
+                                  doppel_error *error) {
     dp_look *look = worker->look;
     dp_add answer = {.verdict = verdict};
     bool again = true;
@@ -74,7 +77,7 @@ doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_
     return DOPPEL_OK;
 }
 
-/* The result of one of several; *error is of the first that failed. */
+/* Sets the result of one of several; *error is that of the first failure. */
 static void set_answer(dp_worker *worker, dp_add *answer, doppel_status status, const doppel_error *why,
                        doppel_error *error) {
     answer->status = status;
@@ -86,7 +89,7 @@ static void set_answer(dp_worker *worker, dp_add *answer, doppel_status status, 
         *error = *why;
 }
 
-/* Answers queries from *done on, until one has to be asked again or all are answered. */
+/* Answers queries from *done on, until one has to be repeated or all are answered. */
 static doppel_status answer_some(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
                                  size_t *done, doppel_error *error) {
     dp_look *look = worker->look;
@@ -115,9 +118,9 @@ doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *que
         DP_TRY(status);
         if (done > before || done == count)
             continue;
-        /* Not even the first: alone it waits until nothing is removed. */
+        /* Not even the first: alone it blocks removals. */
         doppel_error why = {0};
-        doppel_status alone = dp_engine_answer(worker, queries[done], answers[done].verdict, &why);
+        doppel_status alone = answer_query(worker, queries[done], answers[done].verdict, &why);
         answers[done].status = alone;
         if (answers[done].error)
             *answers[done].error = why;
@@ -134,13 +137,17 @@ static uint64_t microseconds_since(double began) {
     return (uint64_t)((dp_seconds() - began) * 1e6);
 }
 
-static doppel_status check_item(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
-                                doppel_error *error) {
+/* What is done with the query of an item. */
+typedef doppel_status (*query_work)(dp_worker *worker, const dp_query *query, doppel_verdict *verdict,
+                                    doppel_error *error);
+
+static doppel_status run_item(doppel_engine *engine, const doppel_item *item, query_work work, doppel_verdict *verdict,
+                              doppel_error *error) {
     dp_worker *worker;
     dp_query query;
     DP_TRY(dp_worker_take(engine, &worker, error));
     doppel_status status = dp_engine_ask(worker, item, &query, error);
-    DP_THEN(status, dp_engine_answer(worker, &query, verdict, error));
+    DP_THEN(status, work(worker, &query, verdict, error));
     dp_worker_give(worker);
     return status;
 }
@@ -150,7 +157,7 @@ doppel_status doppel_engine_check(doppel_engine *engine, const doppel_item *item
     double began = dp_seconds();
     doppel_error why = {0};
     dp_log_begin(engine, "CHECK", item);
-    doppel_status status = check_item(engine, item, verdict, &why);
+    doppel_status status = run_item(engine, item, answer_query, verdict, &why);
     atomic_fetch_add(&engine->counters.checks, 1);
     dp_tally_add(&engine->counters.check_time, microseconds_since(began));
     return dp_log_end(engine, "CHECK", status, &why, verdict, began, error);
@@ -175,24 +182,13 @@ static doppel_status add_query(dp_worker *worker, const dp_query *query, doppel_
     return add.status != DOPPEL_OK ? add.status : status;
 }
 
-static doppel_status add_item(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
-                              doppel_error *error) {
-    dp_worker *worker;
-    dp_query query;
-    DP_TRY(dp_engine_may_write(engine, error));
-    DP_TRY(dp_worker_take(engine, &worker, error));
-    doppel_status status = dp_engine_ask(worker, item, &query, error);
-    DP_THEN(status, add_query(worker, &query, verdict, error));
-    dp_worker_give(worker);
-    return status;
-}
-
 doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                 doppel_error *error) {
     double began = dp_seconds();
     doppel_error why = {0};
     dp_log_begin(engine, "ADD", item);
-    doppel_status status = add_item(engine, item, verdict, &why);
+    doppel_status status = dp_engine_may_write(engine, &why);
+    DP_THEN(status, run_item(engine, item, add_query, verdict, &why));
     dp_tally_add(&engine->counters.add_time, microseconds_since(began));
     return dp_log_end(engine, "ADD", status, &why, verdict, began, error);
 }
@@ -203,7 +199,7 @@ const dp_rules *dp_engine_rules(const doppel_engine *engine) {
     return &engine->rules;
 }
 
-/* A document as a query, in memory of the worker. Names that no index takes cannot be found in one. */
+/* A document as a query, in memory of the worker. Names that no index accepts cannot be found in one. */
 static doppel_status ask_sketched(dp_worker *worker, const dp_engine_document *document, dp_query *query,
                                   doppel_error *error) {
     *query = (dp_query){0};
@@ -217,7 +213,7 @@ static doppel_status ask_sketched(dp_worker *worker, const dp_engine_document *d
     return dp_query_take_sketch(worker->maker, document->sketch, query, error);
 }
 
-/* Whether what was found is a duplicate by the rules of the caller, too. */
+/* Whether the result is a duplicate by the caller's rules, too. */
 static bool counts_for(const dp_engine_document *document, const doppel_verdict *verdict) {
     doppel_reason reason = verdict->reason;
     const dp_candidate candidate = {.evidence = verdict->evidence,
@@ -230,10 +226,10 @@ static doppel_status check_sketched(dp_worker *worker, const dp_engine_document 
                                     doppel_error *error) {
     dp_query query;
     DP_TRY(ask_sketched(worker, document, &query, error));
-    DP_TRY(dp_engine_answer(worker, &query, verdict, error));
+    DP_TRY(answer_query(worker, &query, verdict, error));
     if (!verdict->is_duplicate || counts_for(document, verdict))
         return DOPPEL_OK;
-    /* Without keys nothing is near: the set, or the sample, is there for the veto. */
+    /* Without keys nothing is near: the set, or the sample, is used for the veto. */
     dp_query title = {.title_key = query.title_key};
     if (worker->engine->rules.by_similarity) {
         title.content = query.content;
@@ -241,7 +237,7 @@ static doppel_status check_sketched(dp_worker *worker, const dp_engine_document 
         title.set_count = query.set_count;
         title.sample = query.sample;
     }
-    DP_TRY(dp_engine_answer(worker, &title, verdict, error));
+    DP_TRY(answer_query(worker, &title, verdict, error));
     verdict->is_duplicate = verdict->is_duplicate && counts_for(document, verdict);
     return DOPPEL_OK;
 }

@@ -1,14 +1,14 @@
 /* find.c - the original of a query: the document that has its URL, else its words, else near content, else a similar
  * title.
  *
- * What is known (lib/known) gives numbers that may have what is asked; what is stored of them says whether they do. The
- * first kind of evidence that finds a document decides (lib/decide), and only then is the rest measured on that one. */
+ * lib/known gives numbers that may match; their stored parts show whether they do. The first kind of evidence that
+ * finds a document decides (lib/decide), and only then is the rest measured on that one. */
 #include "engine/internal.h"
 #include "verify/verify.h"
 
 #include <math.h>
 
-/* Candidates that could not be read: removed since, or damaged. More than a few in one search would be odd. */
+/* Candidates that could not be read: removed since, or damaged. More than a few in one search are unlikely. */
 enum { LOST = 8 };
 
 typedef struct original_search {
@@ -18,7 +18,7 @@ typedef struct original_search {
     const dp_query *query;
     dp_original *found;
     doppel_error *error;
-    bool filtering; /* many share its bands: what is kept of their sets in memory rules most of them out */
+    bool filtering; /* many share its bands: their parities in memory rule most of them out */
     uint64_t lost[LOST];
     int lost_count;
 } original_search;
@@ -60,7 +60,7 @@ doppel_status dp_read_document(dp_look *look, uint64_t number, dp_trace *trace, 
 
 /* ---- ids and URLs ---- */
 
-/* Whether a number has this very name, and what it left. A copy of what is gone does not have its URL any more. */
+/* Whether a number has exactly this name, and its trace. A copy of a removed document no longer has its URL. */
 static doppel_status has_name(const original_search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
                               bool *has) {
     dp_record record;
@@ -76,7 +76,7 @@ static doppel_status has_name(const original_search *s, dp_key key, doppel_slice
     return *has && key == DP_KEY_URL && trace->kind == DP_TRACE_COPY ? counts(s, trace->of, has) : DOPPEL_OK;
 }
 
-/* The lowest number that has this very name; 0: none has. */
+/* The lowest number with exactly this name; 0: none. */
 static doppel_status find_name(original_search *s, dp_key key, doppel_slice name, uint64_t *number, dp_trace *trace) {
     dp_numbers *keyed = &s->worker->keyed;
     bool has = false;
@@ -113,8 +113,8 @@ static doppel_status find_same_url(original_search *s) {
 
 /* ---- the same words ---- */
 
-/* Whether a number has the query's words; *original: its own number, or that of which it is a copy. Copies of what is
- * gone do not count. */
+/* Whether a number has the query's words; *original: its own number, or that of its original. Copies of removed
+ * documents do not count. */
 static doppel_status has_words(const original_search *s, uint64_t number, uint64_t *original, bool *by_copy,
                                bool *has) {
     dp_trace trace;
@@ -223,7 +223,7 @@ static bool read_features(dp_worker *worker, doppel_slice sample, dp_features *f
     return true;
 }
 
-/* Whether sets of these sizes cannot be as similar as `least`: the smaller one's share is the most they can be. */
+/* Whether sets of these sizes cannot be as similar as `least`: the ratio of the sizes is an upper bound. */
 static bool sizes_differ(size_t a, size_t b, double least) {
     double x = (double)a, y = (double)b;
     return (x < y ? x / y : y / x) < least;
@@ -272,7 +272,7 @@ static doppel_status measure(const original_search *s, uint64_t number, double l
     return dp_measure(s->worker, &m, number, e, s->error);
 }
 
-/* Drops those that cannot be near, by what is kept of them. */
+/* Drops those that cannot be near, by their parities. */
 static void drop_far(original_search *s, dp_numbers *banded) {
     const dp_query *q = s->query;
     dp_features features = {.set = q->set, .count = q->set_count};
@@ -281,8 +281,8 @@ static void drop_far(original_search *s, dp_numbers *banded) {
         s->look->kind->sift(s->look, &features, s->engine->rules.similarity, banded);
 }
 
-/* Of many that share a band, such as the pages of one template, each set is read once: what is kept of it in memory
- * then rules most of them out. */
+/* Of many that share a band, such as the pages of one template, each set is read once: its parity in memory then rules
+ * most of them out. */
 static doppel_status find_by_similarity(original_search *s) {
     dp_numbers *banded = &s->worker->banded;
     double least = s->engine->rules.similarity;
@@ -306,8 +306,8 @@ static doppel_status find_by_similarity(original_search *s) {
 
 /* ---- titles ---- */
 
-/* The best title; where contents can veto, the best whose document is not too unlike: so those that are similar enough
- * are tried in order. A document with too few words has no set: nothing is measured, and nothing vetoed. */
+/* The best title; if contents can veto, the best whose document is not too different: so similar titles are tried in
+ * order. A document with too few words has no set: nothing is measured, and nothing vetoed. */
 static doppel_status find_same_title(original_search *s) {
     const dp_rules *rules = &s->engine->rules;
     bool veto = rules->title_veto && s->query->content, does;
@@ -338,7 +338,7 @@ static bool same_name(doppel_slice a, doppel_slice b) {
     return a.length && a.length == b.length && !memcmp(a.data, b.data, a.length);
 }
 
-/* What can be measured by the original's trace alone; by_copy: the content is that of a copy of it, word for word. */
+/* Measures what the original's trace alone allows; by_copy: the content is that of a copy of it, word for word. */
 static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, bool by_copy, doppel_evidence *e) {
     bool words = dp_has_digest(trace->digest);
     e->same_digest = by_copy || (q->has_digest && !memcmp(q->digest, trace->digest, sizeof trace->digest));
@@ -353,7 +353,7 @@ static doppel_status measure_trace(const dp_query *q, const dp_trace *trace, boo
     return doppel_edit_similarity(q->title_key, trace->title, 0, &e->title_similarity);
 }
 
-/* Measures on the original what has not been yet; false in *there: it is gone. */
+/* Measures what is still missing on the original; false in *there: it is gone. */
 static doppel_status complete(original_search *s, bool *there) {
     const dp_query *q = s->query;
     doppel_evidence *e = &s->found->best.evidence;

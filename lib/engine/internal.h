@@ -1,8 +1,8 @@
 /* internal.h - what the files of the engine share.
  *
- * The online line: item -> query.c (what does it say of itself?) -> find.c (which document is near? how near, really?)
- * -> lib/decide (is it a copy?) -> add.c (what follows from that). What is remembered, and until it is durable:
- * lib/known. Every call takes a worker of the pool, makes a query of its item and asks through the worker's look. */
+ * The online line: item -> query.c (its names and sketches) -> find.c (which document is near, and how near) ->
+ * lib/decide (is it a copy?) -> add.c (what follows). Storage and durability: lib/known. Every call takes a worker of
+ * the pool, makes a query from its item and searches through the worker's look. */
 #ifndef DP_ENGINE_INTERNAL_H
 #define DP_ENGINE_INTERNAL_H
 
@@ -35,21 +35,23 @@ typedef struct dp_engine_counters {
     dp_known_counters known;
 } dp_engine_counters;
 
-/* Fewer than this are read as fast as they are filtered, and need no memory. */
+/* Fewer than this are read as fast as they are filtered, without using memory. */
 enum { DP_FILTER_ABOVE = 64 };
 
 struct doppel_engine {
     doppel_engine_options options; /* as they are in use */
-    dp_buffer settings;            /* what is kept of them with the index, with a NUL */
+    dp_buffer settings;            /* the part stored with the index, with a NUL */
     char *fields_text, *fields_copy, *field_names[16];
     char preset[64];
     doppel_recipe *own_recipe;          /* NULL: the caller's */
-    const doppel_engine_options *given; /* while it is opened */
+    const doppel_engine_options *given; /* while it is opened, */
+    const char *path;                   /* the same */
+    bool given_differs;                 /* from the settings of the existing index; the same */
     dp_query_settings sketching;
     dp_rules rules;
 
     dp_known *known;
-    size_t filter_above; /* more documents than this that share a band with a query are filtered (kind->sift) */
+    size_t filter_above; /* if more documents than this share a band with a query they are filtered (kind->sift) */
 
     pthread_mutex_t pool_lock;
     dp_worker *pool;
@@ -73,7 +75,7 @@ void dp_worker_end(dp_worker *worker);
 /* An item's query, with its text packed if it is to be kept. */
 doppel_status dp_engine_ask(dp_worker *worker, const doppel_item *item, dp_query *query, doppel_error *error);
 
-/* What is counted of a verdict, once it stands. */
+/* What is counted for a verdict, once it is final. */
 typedef struct dp_outcome {
     doppel_reason reason;
     uint64_t candidates;
@@ -87,12 +89,10 @@ typedef struct dp_add {
     doppel_verdict *verdict; /* what the caller gets; of an add, once it is durable */
     doppel_status status;
     dp_outcome outcome;
-    doppel_error *error; /* gets why it failed; NULL: nobody asks */
+    doppel_error *error; /* gets the reason of a failure; NULL: not wanted */
 } dp_add;
 
-/* Checks a query. */
-doppel_status dp_engine_answer(dp_worker *worker, const dp_query *query, doppel_verdict *verdict, doppel_error *error);
-/* The same for several, fetched together: each has a status, and *error is of the first that failed, or of all. */
+/* Checks several queries, fetched together: each has a status, and *error is that of the first failure, or of all. */
 doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *queries, dp_add *answers, size_t count,
                                    doppel_error *error);
 
@@ -102,7 +102,7 @@ doppel_status dp_engine_answer_all(dp_worker *worker, const dp_query *const *que
 typedef struct dp_original {
     doppel_reason reason;
     dp_candidate best;
-    bool by_copy;                     /* the words are those of a copy of it that came by its URL or title */
+    bool by_copy;                     /* the words are those of a copy of it found by its URL or title */
     doppel_slice original_id, origin; /* its id and where it comes from; the look's */
     uint64_t candidates;
 } dp_original;
@@ -114,7 +114,7 @@ doppel_status dp_find_refreshed(dp_worker *worker, const dp_query *query, dp_ori
 /* The number of the document or copy that has this id or canonical URL; 0: none has. */
 doppel_status dp_find_name(dp_worker *worker, dp_key key, doppel_slice name, uint64_t *number, doppel_error *error);
 /* Whether a document, or a copy that came by its URL or title, has the query's words: *number is the document's, or
- * that of the copy's original; 0: none has. A document goes before a copy. */
+ * that of the copy's original; 0: none. A document precedes a copy. */
 doppel_status dp_find_words(dp_worker *worker, const dp_query *query, uint64_t *number, doppel_error *error);
 
 /* A number's set, aligned, in the worker's memory: until the next call. NULL: none is kept. */
@@ -122,12 +122,12 @@ doppel_status dp_read_set(dp_worker *worker, uint64_t number, const uint64_t **s
 /* Its sample, where samples are kept; data NULL: none is. */
 doppel_status dp_read_sample(dp_worker *worker, uint64_t number, doppel_slice *sample, doppel_error *error);
 
-/* What a number left, trace and record; false in *found: it is gone. */
+/* The trace and record of a number; false in *found: it is gone. */
 doppel_status dp_read_document(dp_look *look, uint64_t number, dp_trace *trace, dp_record *record, bool *found,
                                doppel_error *error);
 
-/* Measures the similarity and containment of a query and a number by their sets, or samples. They stay what they were
- * where there is nothing to compare, or where they cannot be `least`. */
+/* Measures the similarity and containment of a query and a number by their sets, or samples. They are unchanged if
+ * there is nothing to compare, or if they cannot reach `least`. */
 typedef struct dp_measuring {
     const dp_query *query;
     double least;
@@ -151,20 +151,21 @@ typedef struct dp_adds {
     doppel_error why;
 } dp_adds;
 
-/* Adds queries. A failure of one is its status; an error is one of all that were not decided, which have it, too. */
+/* Adds queries. A failure of one is its status; an error concerns all that were not decided, which have it as their
+ * status, too. */
 doppel_status dp_engine_add_queries(dp_worker *worker, dp_adds *adds, doppel_error *error);
 /* Queues the removal of a number; `trace` is what it left. */
 doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_error *error);
 
-/* Refuses to change what was opened to be read. */
+/* Refuses changes of a read-only engine. */
 doppel_status dp_engine_may_write(const doppel_engine *engine, doppel_error *error);
 
 /* ---- stored.c: the worker's look has begun ---- */
 
 /* Empties a list, whose memory is used again. */
 void dp_stored_list_clear(doppel_stored_list *list);
-/* Reads all there is of a number, which is copied into the list. False in *found: it is gone. With `text` the
- * kept text is unpacked, with `set` the set is read. */
+/* Reads everything stored for a number, copied into the list. False in *found: it is gone. With `text` the kept text is
+ * unpacked, with `set` the set is read. */
 typedef struct dp_wanted {
     bool text, set;
 } dp_wanted;
@@ -177,11 +178,10 @@ doppel_status dp_find_id_or_url(dp_worker *worker, doppel_slice name, uint64_t *
 
 bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level);
 void dp_log_begin(doppel_engine *engine, const char *what, const doppel_item *item);
-/* The last line about an item, and what its call gives: the status, and why in *error (may be NULL). began 0: no time.
- */
+/* Logs the last line about an item, and returns its status, with the reason in *error (may be NULL). began 0: no
+ * time. */
 doppel_status dp_log_end(doppel_engine *engine, const char *what, doppel_status status, const doppel_error *why,
                          const doppel_verdict *verdict, double began, doppel_error *error);
-void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *error);
 void dp_log_line(doppel_engine *engine, doppel_log_level level, const char *what, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

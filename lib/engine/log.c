@@ -1,5 +1,5 @@
-/* log.c - lines for the operator: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, an
- * object a line. Values are JSON strings and numbers in both, so that no document can forge a line. */
+/* log.c - lines for the operator: "[DeduplicationService] CHECK_START id="a" ..." or, with log_json, one object per
+ * line. Values are JSON strings and numbers in both, so that no document can forge a line. */
 #include "engine/internal.h"
 
 #include <stdarg.h>
@@ -12,7 +12,7 @@ bool dp_engine_logs(const doppel_engine *engine, doppel_log_level level) {
     return engine->options.log && level <= engine->options.log_level;
 }
 
-/* A line that grows, `json` being what writes it. */
+/* A line being built; `json` writes it. */
 typedef struct line {
     const doppel_engine *engine;
     dp_buffer text;
@@ -50,7 +50,7 @@ static void add_string(line *l, const char *name, const char *data, size_t lengt
     dp_json_string(&l->json, (doppel_slice){data, length});
 }
 
-/* Gives the line out, unless there was no memory for it. */
+/* Emits the line, unless out of memory. */
 static void end_line(line *l, doppel_log_level level) {
     if (l->engine->options.log_json)
         dp_json_text(&l->json, "}");
@@ -90,18 +90,7 @@ static void log_verdict(doppel_engine *engine, const char *what, const doppel_ve
     end_line(&l, DOPPEL_LOG_INFO);
 }
 
-doppel_status dp_log_end(doppel_engine *engine, const char *what, doppel_status status, const doppel_error *why,
-                         const doppel_verdict *verdict, double began, doppel_error *error) {
-    if (status != DOPPEL_OK)
-        dp_log_error(engine, what, why);
-    else if (dp_engine_logs(engine, DOPPEL_LOG_INFO))
-        log_verdict(engine, what, verdict, began);
-    if (status != DOPPEL_OK && error)
-        *error = *why;
-    return status;
-}
-
-void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *error) {
+static void log_error(doppel_engine *engine, const char *what, const doppel_error *error) {
     if (!dp_engine_logs(engine, DOPPEL_LOG_ERROR))
         return;
     const char *message = error->message[0] ? error->message : doppel_status_name(error->code);
@@ -109,6 +98,17 @@ void dp_log_error(doppel_engine *engine, const char *what, const doppel_error *e
     begin_line(&l, engine, DOPPEL_LOG_ERROR, what, "_ERROR");
     add_string(&l, "message", message, strlen(message));
     end_line(&l, DOPPEL_LOG_ERROR);
+}
+
+doppel_status dp_log_end(doppel_engine *engine, const char *what, doppel_status status, const doppel_error *why,
+                         const doppel_verdict *verdict, double began, doppel_error *error) {
+    if (status != DOPPEL_OK)
+        log_error(engine, what, why);
+    else if (dp_engine_logs(engine, DOPPEL_LOG_INFO))
+        log_verdict(engine, what, verdict, began);
+    if (status != DOPPEL_OK && error)
+        *error = *why;
+    return status;
 }
 
 void dp_log_line(doppel_engine *engine, doppel_log_level level, const char *what, const char *format, ...) {

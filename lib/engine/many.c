@@ -1,17 +1,16 @@
-/* many.c - many items in one call: queries are made on several threads. Checks are answered there, too; adds come one
- * after the other, in order (add.c), and become durable together.
+/* many.c - many items in one call: queries are made on several threads. Checks are answered there, too; adds are
+ * decided one after the other, in order (add.c), and become durable together.
  *
- * Calls that are made at the same time share the threads of the engine. Adds of several calls are decided in the order
- * that their turns say (doppel_turn): while one call decides, the next makes its queries, and the one before waits for
- * the disk. */
+ * Concurrent calls share the threads of the engine. Adds of several calls are decided in the order of their turns
+ * (doppel_turn): while one call decides, the next makes its queries, and the one before waits for the disk. */
 #include "engine/internal.h"
 
 #include <stdlib.h>
 
-/* Queries that are held at a time, and those of them that a thread takes at once; of checks, at most LOOK_PIECE. */
+/* Queries held at a time, and how many a thread takes at once; of checks, at most LOOK_PIECE. */
 enum { SLICE = 4096, PIECE = 8, LOOK_PIECE = 64 };
 
-/* What a call was given, and the slice of it that is at hand. */
+/* The arguments of a call, and the current slice of its items. */
 typedef struct item_batch {
     doppel_engine *engine;
     const doppel_item *items;
@@ -20,8 +19,8 @@ typedef struct item_batch {
     doppel_error *errors; /* the caller's, of each item; NULL: the first that fails ends the call */
     bool check;
     size_t piece;
-    const doppel_turn *turn; /* of adds; NULL: it is always theirs */
-    bool in_turn;            /* it was waited for */
+    const doppel_turn *turn; /* of adds; NULL: no order */
+    bool in_turn;            /* the turn has begun */
     dp_worker *adder;        /* its look has begun, to add; NULL: it has not */
 
     size_t from, size;     /* of the slice; the rest is about its items */
@@ -58,7 +57,7 @@ static dp_add add_of(const item_batch *b, size_t i) {
     return (dp_add){.verdict = &b->verdicts[b->from + i], .error = b->errors ? &b->errors[b->from + i] : NULL};
 }
 
-/* Of those, one that failed; `why` where it has no error of its own. */
+/* Records that one of those failed; `why` if it has no error of its own. */
 static void fail_added(item_batch *b, size_t k, doppel_status status, const doppel_error *why) {
     fail_item(b, b->item[k], status, b->add[k].error ? b->add[k].error : why);
 }
@@ -103,7 +102,7 @@ static void check_together(item_batch *b, dp_worker *worker, size_t from, size_t
     atomic_fetch_add(&b->engine->counters.checks, count);
 }
 
-/* Looks up what is worth it before the turn of an add. */
+/* Looks up ahead what is worth it before the turn of an add. */
 static void look_ahead(item_batch *b, dp_worker *worker, size_t i) {
     dp_query *query = b->queries[i];
     if (!worker->look->kind->look_ahead || query->restore)
@@ -142,7 +141,7 @@ static void work(void *user, size_t thread) {
         dp_worker_give(worker);
 }
 
-/* On as many threads as calls at the same time leave to each. */
+/* On this call's share of the threads. */
 static void prepare(item_batch *b) {
     size_t calls = atomic_fetch_add(&b->engine->batches, 1) + 1;
     size_t threads = dp_thread_count(b->engine->options.threads) / calls, enough = b->size / (2 * b->piece) + 1;
@@ -153,7 +152,8 @@ static void prepare(item_batch *b) {
 
 /* ---- adds ---- */
 
-/* Waits for the turn, and begins to look, once. Nothing is locked while it waits: who has the turn may need it. */
+/* Waits for the turn, and begins the look, once. Nothing is locked while it waits: the thread that has the turn may
+ * need it. */
 static doppel_status begin_adding(item_batch *b, doppel_error *error) {
     if (b->turn && !b->in_turn)
         b->turn->wait(b->turn->user);
@@ -161,7 +161,7 @@ static doppel_status begin_adding(item_batch *b, doppel_error *error) {
     return b->adder ? DOPPEL_OK : dp_worker_begin(b->engine, DP_LOOK_ADD, &b->adder, error);
 }
 
-/* The next call may decide. Each call has its turn, whatever comes of it. */
+/* Lets the next call decide. Each call passes its turn, even on errors. */
 static void pass_turn(item_batch *b) {
     if (!b->turn)
         return;
@@ -170,7 +170,7 @@ static void pass_turn(item_batch *b) {
     b->turn->pass(b->turn->user);
 }
 
-/* Adds a slice, in order. Stops at the first that fails when nobody asks for each error. */
+/* Adds a slice, in order. Stops at the first failure if the errors of each are not wanted. */
 static doppel_status add_slice(item_batch *b, doppel_error *error) {
     bool stop = !b->errors;
     dp_adds adds = {.query = b->query, .add = b->add, .stop = stop};
@@ -200,7 +200,7 @@ static void free_queries(item_batch *b) {
     }
 }
 
-/* What a slice has come to. Of adds, what a commit takes back afterwards is told by its own line. */
+/* Logs the results of a slice. Adds undone by a failed commit are logged by their own line. */
 static void log_slice(const item_batch *b) {
     const char *what = b->check ? "CHECK" : "ADD";
     for (size_t i = 0; i < b->size && dp_engine_logs(b->engine, DOPPEL_LOG_INFO); i++) {
@@ -227,7 +227,7 @@ static doppel_status run_slice(item_batch *b, doppel_error *error) {
     return b->status[b->first_bad];
 }
 
-/* Items that have not failed, from one on, fail with what ended the call. */
+/* Fails the items from `from` on that have not failed, with the error that ended the call. */
 static void fail_rest(item_batch *b, size_t from, doppel_status status, const doppel_error *why) {
     for (size_t i = from; i < b->count && b->errors; i++)
         if (b->errors[i].code == DOPPEL_OK) {
@@ -264,7 +264,7 @@ static doppel_status run_slices(item_batch *b, doppel_error *error) {
     return status;
 }
 
-/* Checks that are answered in one look: the fewer looks the better, but all threads shall have some. */
+/* Checks that are answered in one look: the fewer looks the better, but every thread should have some. */
 static size_t piece_for(const doppel_engine *engine, size_t count) {
     size_t share = count / (4 * dp_thread_count(engine->options.threads)), fetches = engine->known->kind->fetches;
     size_t piece = share < PIECE ? PIECE : share < LOOK_PIECE ? share : LOOK_PIECE;
@@ -277,7 +277,7 @@ doppel_status doppel_engine_check_batch(doppel_engine *engine, const doppel_item
     return run_slices(&b, error);
 }
 
-/* What was committed and then failed to become durable is all taken back. */
+/* Commits that failed to become durable are all undone. */
 static doppel_status end_adding(item_batch *b, doppel_status status, doppel_error *error) {
     doppel_error why = {0};
     if (!b->adder)

@@ -1,9 +1,9 @@
-/* open.c - opening an engine over what is known at a path, and closing it: its settings, and the pool of workers.
+/* open.c - opening an engine at a path, and closing it: its settings, and the pool of workers.
  *
- * The options of the caller, those of a preset and those that a folder keeps are one table of settings. A folder keeps
- * a text of lines "name=value", all settings of it. Those that shape what is stored are fixed: opening the folder with
- * others is refused, and a message names both. The others are what the folder was made with unless the caller says
- * otherwise. */
+ * The caller's options, those of a preset and those stored in a folder are one table of settings. A folder stores all
+ * its settings as lines "name=value". Those that shape what is stored are fixed: opening the folder with others is
+ * refused, and a message names both. The rest are as the folder was made with unless the caller overrides them. A
+ * folder in which nothing was ever stored takes whatever the caller gives. */
 #include "engine/internal.h"
 
 #include <inttypes.h>
@@ -21,7 +21,7 @@ typedef struct setting {
     size_t offset;            /* in the options */
     const char *const *names; /* of choices, from 0 on; NULL ends them */
     bool fixed;               /* it shapes what is stored */
-    const char *absent;       /* the value of an index that has no line of it; NULL: every index has one */
+    const char *absent;       /* the value for an index without such a line; NULL: every index has one */
 } setting;
 
 enum { SETTING_VALUE = 64 };
@@ -93,7 +93,7 @@ static void print_setting(const setting *s, const doppel_engine_options *options
     }
 }
 
-/* False: the text is no value of it. */
+/* False: the text is not a valid value. */
 static bool parse_setting(const setting *s, const char *value, doppel_engine_options *options) {
     char *at = (char *)options + s->offset, *end = NULL;
     switch (s->kind) {
@@ -139,12 +139,12 @@ typedef struct preset {
     const char *recipe, *classic; /* near by similarity, and by distance */
     doppel_switch titles, title_veto;
     uint64_t sample, ttl;
-} preset; /* but for `classic` and `titles`, of near by similarity */
+} preset; /* except `classic` and `titles`, for near by similarity */
 
 /* 192 hashes of 2 bytes, so that a page takes less than 1 KB in all (docs/ENGINE.md). */
 enum { CRAWL_SAMPLE = 192, LEAST_SAMPLE = 16, MOST_SAMPLE = 4096 };
 
-/* Pairs of words: as near as single words are, and as precise as 5-word shingles (docs/ACCURACY.md). */
+/* Pairs of words: as tolerant as single words, and as precise as 5-word shingles (docs/ACCURACY.md). */
 #define ARTICLE_RECIPE "simhash64:words=2:hash=fast:weight=tf:first=5000"
 
 static const preset presets[] = {
@@ -188,7 +188,7 @@ static doppel_status check_given(const doppel_engine_options *o, doppel_error *e
     return DOPPEL_OK;
 }
 
-/* Longer than it takes to set a clock by the network after a boot, shorter than anybody would miss. */
+/* Longer than setting a clock by the network after a boot takes, and short enough not to matter. */
 enum { CLOCK_SETTLE = 3600 };
 
 static void fill_defaults(doppel_engine_options *o, const preset *p) {
@@ -214,7 +214,7 @@ static void fill_defaults(doppel_engine_options *o, const preset *p) {
 /* All names of fields together have fewer bytes, as they are kept. */
 enum { FIELDS = 1024 };
 
-/* Keeps the names of the fields: the caller's may go. */
+/* Copies the names of the fields: the caller's may be freed. */
 static doppel_status own_fields(doppel_engine *engine, const char *fields, doppel_error *error) {
     if (strchr(fields, '\n'))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a field's name with a line break");
@@ -244,7 +244,7 @@ static doppel_status cut_fields(doppel_engine *engine, const char *fields, doppe
     return DOPPEL_OK;
 }
 
-/* Fills in what the other files of the engine go by. */
+/* Fills in what the other files of the engine use. */
 static doppel_status derive(doppel_engine *engine, doppel_error *error) {
     const doppel_engine_options *o = &engine->options;
     int bits = doppel_recipe_bits(o->recipe);
@@ -309,8 +309,10 @@ static doppel_status write_settings(doppel_engine *engine, doppel_error *error) 
 static doppel_status set_up(doppel_engine *engine, const char *path, const doppel_engine_options *given,
                             doppel_error *error) {
     engine->options = *given;
+    doppel_recipe_free(engine->own_recipe);
+    engine->own_recipe = NULL;
     DP_TRY(check_given(given, error));
-    /* What several crawlers share is a crawl. */
+    /* A shared store defaults to the preset crawl. */
     bool shared = dp_known_is_shared_path(path);
     const preset *p = find_preset(given->preset ? given->preset : shared ? "crawl" : "general");
     engine->options.near = near_of(given);
@@ -325,9 +327,11 @@ static doppel_status set_up(doppel_engine *engine, const char *path, const doppe
     return write_settings(engine, error);
 }
 
-/* ---- a folder that is there ---- */
+/* ---- an existing folder ---- */
 
-static doppel_status refuse(const char *name, const char *has, const char *given, doppel_error *error) {
+static doppel_status refuse(doppel_engine *engine, const char *name, const char *has, const char *given,
+                            doppel_error *error) {
+    engine->given_differs = true;
     return dp_fail(
         error, DOPPEL_ERROR_STORE,
         "the index was made with %s %s and cannot be used with %s %s: give the same or nothing, or make another index",
@@ -345,11 +349,11 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
         !find_line(text, "unicode", unicode, sizeof unicode))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read");
     if (given->preset && strcmp(given->preset, name) != 0)
-        return refuse("preset", name, given->preset, error);
+        return refuse(engine, "preset", name, given->preset, error);
     if (given->recipe && strcmp(doppel_recipe_text(given->recipe), *recipe) != 0)
-        return refuse("recipe", *recipe, doppel_recipe_text(given->recipe), error);
+        return refuse(engine, "recipe", *recipe, doppel_recipe_text(given->recipe), error);
     if (given->fields && strcmp(given->fields, fields) != 0)
-        return refuse("fields", fields, given->fields, error);
+        return refuse(engine, "fields", fields, given->fields, error);
     if (strcmp(unicode, doppel_unicode_version()) != 0)
         dp_log_line(engine, DOPPEL_LOG_WARNING, "OPEN_WARNING",
                     "the index was made with Unicode %s, this is %s: words may be cut otherwise", unicode,
@@ -359,24 +363,26 @@ static doppel_status agree_on_texts(doppel_engine *engine, const doppel_engine_o
     return own_fields(engine, fields, error);
 }
 
-static doppel_status agree_on(const setting *s, const doppel_engine_options *given, const char *text,
-                              doppel_engine_options *options, doppel_error *error) {
+static doppel_status agree_on(doppel_engine *engine, const setting *s, const char *text, doppel_error *error) {
+    doppel_engine_options *options = &engine->options;
     char has[SETTING_VALUE], says[SETTING_VALUE];
     bool there = find_line(text, s->name, has, sizeof has);
     if (!there && s->absent)
         there = snprintf(has, sizeof has, "%s", s->absent) > 0;
     if (!there || !parse_setting(s, has, options))
         return dp_fail(error, DOPPEL_ERROR_STORE, "the settings of the index cannot be read: %s", s->name);
-    if (!is_given(s, given))
+    if (!is_given(s, engine->given))
         return DOPPEL_OK;
-    print_setting(s, given, says);
-    if (s->fixed && strcmp(has, says) != 0)
-        return refuse(s->name, has, says, error);
+    print_setting(s, engine->given, says);
+    bool differs = strcmp(has, says) != 0;
+    if (s->fixed && differs)
+        return refuse(engine, s->name, has, says, error);
+    engine->given_differs = engine->given_differs || differs;
     parse_setting(s, says, options);
     return DOPPEL_OK;
 }
 
-/* The same against the settings of one that is there: refuses what does not fit. */
+/* The same against the settings of an existing one: refuses what does not fit. */
 static doppel_status agree_with(doppel_engine *engine, const doppel_engine_options *given, const char *text,
                                 doppel_error *error) {
     char *recipe = NULL;
@@ -384,7 +390,7 @@ static doppel_status agree_with(doppel_engine *engine, const doppel_engine_optio
         return DOPPEL_OK;
     doppel_status status = agree_on_texts(engine, given, text, &recipe, error);
     for (size_t i = 0; i < SETTINGS && status == DOPPEL_OK; i++)
-        status = agree_on(&settings[i], given, text, &engine->options, error);
+        status = agree_on(engine, &settings[i], text, error);
     if (status == DOPPEL_OK) {
         doppel_recipe_free(engine->own_recipe);
         engine->own_recipe = NULL;
@@ -465,10 +471,20 @@ static void on_log(doppel_log_level level, const char *event, const char *line, 
     dp_log_line(user, level, event, "%s", line);
 }
 
-/* An index that is there has settings of its own. */
-static doppel_status agree(const char *text, dp_rules *rules, void *user, doppel_error *error) {
+/* An existing index has its own settings. One in which nothing was ever stored gets what is given: in place of its own
+ * settings if these refuse it, else with them. */
+static doppel_status agree(const char *text, const char **instead, dp_rules *rules, void *user, doppel_error *error) {
     doppel_engine *engine = user;
-    doppel_status status = agree_with(engine, engine->given, text, error);
+    doppel_error why = {0};
+    doppel_status status = agree_with(engine, engine->given, text, &why);
+    if (instead && engine->given_differs && status != DOPPEL_OK) {
+        why = (doppel_error){0};
+        status = set_up(engine, engine->path, engine->given, &why);
+    }
+    if (instead && engine->given_differs && status == DOPPEL_OK)
+        *instead = engine->settings.data;
+    if (status != DOPPEL_OK && error)
+        *error = why;
     *rules = engine->rules;
     return status;
 }
@@ -511,10 +527,12 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
     pthread_mutex_init(&made->pool_lock, NULL);
     made->filter_above = DP_FILTER_ABOVE;
     made->given = &given;
+    made->path = path;
     doppel_status status = set_up(made, path, &given, error);
     DP_THEN(status, open_known(made, path, error));
     DP_THEN(status, worker_create(made, &made->pool, error));
     made->given = NULL;
+    made->path = NULL;
     made->open_seconds = dp_seconds() - began;
     if (status == DOPPEL_OK)
         *engine = made;

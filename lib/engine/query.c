@@ -1,7 +1,6 @@
-/* query.c - an item to what the engine asks with: dp_query_maker_create, dp_query_make for each item,
- * dp_query_maker_free.
+/* query.c - from an item to a query: dp_query_maker_create, dp_query_make for each item, dp_query_maker_free.
  *
- * Names first (id, address, title, fields; all have limits), then sketches: of the text, or as they were given. */
+ * Names first (id, address, title, fields; all have limits), then sketches: from the text, or as given. */
 #include "engine/query.h"
 #include "decide/decide.h"
 #include "input/input.h"
@@ -17,7 +16,7 @@ enum { HEX_DIGITS = 16 };
 struct dp_query_maker {
     dp_query_settings sketching;
     doppel_sketcher *sketcher;
-    doppel_sketcher *titles; /* NULL: titles are no evidence */
+    doppel_sketcher *titles; /* NULL: titles are off */
     doppel_page_reader *pages;
     dp_buffer url, fields, sample;
     char hex[HEX_DIGITS + 1];
@@ -71,7 +70,7 @@ static doppel_status check_length(const doppel_document *d, const char *name, si
                       (int)DP_NAME_LIMIT);
 }
 
-/* The names that are given, before anything is made of them. */
+/* Checks the given names before anything is derived from them. */
 static doppel_status check_names(const doppel_document *d, doppel_error *error) {
     DP_TRY(check_length(d, "an id", d->id.data ? d->id.length : 0, error));
     DP_TRY(check_length(d, "a URL", d->url.data ? d->url.length : 0, error));
@@ -91,7 +90,7 @@ static doppel_status ask_origin(const doppel_item *item, dp_query *q, doppel_err
                       (int)DP_ORIGIN_LIMIT);
 }
 
-/* Where it is: its URL, and the address that it is known by. */
+/* Its URL, and its canonical address. */
 static doppel_status ask_address(dp_query_maker *a, const doppel_document *d, const doppel_page *page, dp_query *q,
                                  doppel_error *error) {
     DP_TRY(check_length(d, "a page's canonical link", page->canonical.length, error));
@@ -256,7 +255,7 @@ static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp
     return content && sampled ? take_sample(a, item->sample, q, error) : DOPPEL_OK;
 }
 
-/* Whether the item's own sketches are used: by similarity a text tells more than a fingerprint without a set. */
+/* Whether the item's own sketches are used: by similarity a text is better than a fingerprint without a set. */
 static bool is_sketched(const dp_query_maker *a, const doppel_item *item, const doppel_page *page) {
     if (!item->fingerprint && !item->digest && !item->set)
         return false;
@@ -296,7 +295,7 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
 
 /* ---- copies ---- */
 
-/* Copies bytes to *at, which moves past them; gives the copy. NULL stays NULL. */
+/* Copies bytes to *at, which moves past them; returns the copy. NULL stays NULL. */
 static const void *place(char **at, const void *bytes, size_t length) {
     char *to = *at;
     if (!bytes)

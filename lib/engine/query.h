@@ -1,14 +1,14 @@
 /* query.h - from an item to a query (dp_query of known.h): its names and its sketches.
  *
- * A maker is what one thread needs for that: dp_query_maker_create, dp_query_make for each item, dp_query_maker_free.
- */
+ * A maker is what one thread needs for that: dp_query_maker_create, dp_query_make for each item,
+ * dp_query_maker_free. */
 #ifndef DP_QUERY_H
 #define DP_QUERY_H
 
 #include "known/known.h"
 #include "sketch/sketch.h"
 
-/* What queries are made by. */
+/* How queries are made. */
 typedef struct dp_query_settings {
     const doppel_recipe *recipe;
     bool by_similarity;
@@ -37,7 +37,7 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *item, dp_q
 doppel_status dp_query_take_sketch(dp_query_maker *maker, const doppel_sketch *sketch, dp_query *query,
                                    doppel_error *error);
 
-/* A new query that outlives its maker: all that it points to is in one block. free() it. NULL: no memory. */
+/* A new query that outlives its maker: all that it points to is in one block. free() it. NULL: out of memory. */
 dp_query *dp_query_copy(const dp_query *query);
 
 #endif

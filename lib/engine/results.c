@@ -1,5 +1,5 @@
-/* results.c - search results folded: an engine in memory gets them one after the other, each known by its place, and
- * names the place that a near-copy folds under. */
+/* results.c - search results folded: an in-memory engine gets them one after the other, each identified by its
+ * position, and names the position that a near-copy folds under. */
 #include "decide/decide.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static doppel_slice name_of(const doppel_item *result, const result_place *at) {
     return (doppel_slice){at->text, at->length};
 }
 
-/* The caller's options, but for those that would let a result vanish or take another's place. */
+/* The caller's options, except those that would let a result disappear or replace another. */
 static doppel_engine_options folding_options(const doppel_engine_options *given, size_t count) {
     doppel_engine_options options = {0};
     if (given)
@@ -64,7 +64,7 @@ static doppel_status blame(doppel_error *error, doppel_status status, size_t i) 
     return dp_fail_at(error, status, cause.file, cause.line, "result %zu: %.460s", i, cause.message);
 }
 
-/* Adds result `i` to the engine, and notes where it folds. */
+/* Adds result `i` to the engine, and records where it folds. */
 static doppel_status fold_one(const folding *f, size_t i, doppel_verdict *verdict) {
     doppel_item item = {0};
     result_place at = place_of(i);
@@ -79,7 +79,7 @@ static doppel_status fold_one(const folding *f, size_t i, doppel_verdict *verdic
     return DOPPEL_OK;
 }
 
-/* Puts the caller's names in place of the engine's. */
+/* Puts the caller's names instead of the engine's. */
 static doppel_status name_verdict(const folding *f, size_t i, doppel_verdict *verdict) {
     result_place own = place_of(i), other = place_of(f->fold[i]);
     doppel_slice ids[] = {name_of(&f->results[i], &own), {NULL, 0}};

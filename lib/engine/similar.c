@@ -1,5 +1,5 @@
-/* similar.c - the originals most like an item: by fingerprints or by feature sets, through the tables where they can
- * answer, else by comparing all.
+/* similar.c - the originals most similar to an item: by fingerprints or by feature sets, through the tables if they
+ * suffice, else by comparing all.
  *
  * The Hamming index answers any distance. Bands answer a similarity as long as they find 99 % of the pairs at it; below
  * that every kept set is compared. */
@@ -30,7 +30,7 @@ typedef struct similar_search {
     doppel_evidence evidence; /* of the copy */
     uint64_t *set;            /* the query's, when it was read from the store */
     uint32_t keys[DP_MOST_BANDS];
-    /* What is asked for: a distance, or a similarity above this one. */
+    /* The criterion: a distance, or a similarity above this one. */
     bool by_distance;
     int distance;
     double above;
@@ -41,9 +41,9 @@ typedef struct similar_search {
     doppel_error *error;
 } similar_search;
 
-/* ---- which document is asked about ---- */
+/* ---- the query document ---- */
 
-/* Whether an item is but the name of a document. */
+/* Whether an item is only the name of a document. */
 static bool is_name(const doppel_item *item) {
     const doppel_document *d = &item->document;
     return !item->fingerprint && !item->set && !d->text.length && !d->html.data && !d->alias.data;
@@ -90,7 +90,7 @@ static doppel_status take_set(similar_search *s, uint64_t number) {
     return dp_bands_keys(s->set, count, sketching->bands, sketching->rows, s->keys);
 }
 
-/* A copy that has the words of another copy says nothing of how similar it is to their original. */
+/* The evidence of a copy with the words of another copy does not say how similar it is to their original. */
 static doppel_status take_evidence(similar_search *s, const dp_trace *copy, const doppel_evidence *evidence) {
     dp_trace original;
     bool found;
@@ -235,7 +235,7 @@ static doppel_status find_near(similar_search *s) {
     return DOPPEL_OK;
 }
 
-/* Texts too short to be near others are alike when their words are the same. */
+/* Texts too short to be near others match if their words are the same. */
 static doppel_status find_same(similar_search *s) {
     dp_numbers *keyed = &s->worker->keyed;
     if (s->query.content || !s->query.has_digest)
@@ -283,7 +283,7 @@ static doppel_status list_hits(similar_search *s, doppel_stored_list *list) {
     return DOPPEL_OK;
 }
 
-/* What is asked for, defaults filled in. */
+/* Reads the options, defaults filled in. */
 static doppel_status read_options(similar_search *s, const doppel_similar_options *given) {
     doppel_similar_options o = {.size = sizeof o};
     int bits = s->engine->rules.bits;

@@ -1,8 +1,7 @@
-/* stored.c - documents as they are remembered, read back: by name (doppel_engine_get), all of them
- * (doppel_engine_each), a page at a time (doppel_engine_list), and the originals with the most copies
- * (doppel_engine_groups).
+/* stored.c - reading stored documents: by name (doppel_engine_get), all of them (doppel_engine_each), a page at a time
+ * (doppel_engine_list), and the originals with the most copies (doppel_engine_groups).
  *
- * A list (doppel_stored_list) owns blocks of memory, into which everything that is known of a number is copied. */
+ * A list (doppel_stored_list) owns blocks of memory, into which everything stored for a number is copied. */
 #include "engine/internal.h"
 
 #include <math.h>
@@ -43,7 +42,7 @@ static void *take_memory(doppel_stored_list *list, size_t length) {
     return h->blocks->bytes + h->blocks->used - length;
 }
 
-/* A copy of the list's own; false: no memory. */
+/* A copy of the list's own; false: out of memory. */
 static bool copy_slice(doppel_stored_list *list, doppel_slice from, doppel_slice *to) {
     *to = (doppel_slice){NULL, 0};
     if (!from.data)
@@ -56,7 +55,7 @@ static bool copy_slice(doppel_stored_list *list, doppel_slice from, doppel_slice
     return true;
 }
 
-/* Room for one more after the last, which counts once list->count says so; NULL: no memory. */
+/* Room for one more after the last, which counts once list->count says so; NULL: out of memory. */
 static doppel_stored *next_stored(doppel_stored_list *list) {
     if (!list->memory && !take_memory(list, 0))
         return NULL;
@@ -86,7 +85,7 @@ void doppel_stored_list_free(doppel_stored_list *list) {
 
 /* ---- what traces and records say ---- */
 
-/* What a trace and a record say, but for names, counts, aliases, text and set. */
+/* The content of a trace and a record, except names, counts, aliases, text and set. */
 static doppel_stored stored_of(const dp_trace *trace, const dp_record *record) {
     doppel_stored stored = {.number = trace->number,
                             .reason = (doppel_reason)record->reason,
@@ -102,7 +101,7 @@ static doppel_stored stored_of(const dp_trace *trace, const dp_record *record) {
     return stored;
 }
 
-/* Copies of its names; false: no memory. */
+/* Copies of its names; false: out of memory. */
 static bool copy_names(doppel_stored_list *list, const dp_record *record, doppel_stored *to) {
     return copy_slice(list, record->id, &to->id) && copy_slice(list, record->url, &to->url) &&
            copy_slice(list, record->canonical, &to->canonical) && copy_slice(list, record->title, &to->title) &&
@@ -118,7 +117,7 @@ static void copy_counts(const dp_counts *counts, doppel_stored *to) {
     to->last_duplicate = counts->last;
 }
 
-/* ---- all there is of a number ---- */
+/* ---- everything stored for a number ---- */
 
 typedef struct stored_reading {
     dp_worker *worker;
@@ -158,7 +157,7 @@ static doppel_status read_aliases(stored_reading *r) {
     return DOPPEL_OK;
 }
 
-/* A text, unpacked; one that cannot be is left out. */
+/* A decompressed text; one that cannot be decompressed is left out. */
 static doppel_status read_text(stored_reading *r, uint64_t length) {
     doppel_slice packed;
     DP_TRY(dp_look_read(r->look, DP_PART_TEXT, r->number, &packed, r->error));
@@ -338,7 +337,7 @@ static doppel_status read_chunk(dp_worker *worker, uint64_t *from, number_chunk 
         DP_TRY(dp_stored_add(worker, c->number[i], wanted, list, &found, error));
         if (!found)
             DP_TRY(worker->look->kind->alive(worker->look, c->number[i], &alive, error));
-        c->damaged += alive; /* it is there, but its record cannot be read */
+        c->damaged += alive; /* it exists, but its record cannot be read */
         *from = c->number[i] + 1;
     }
     return DOPPEL_OK;

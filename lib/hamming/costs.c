@@ -58,8 +58,8 @@ double dp_layout_bytes(const dp_layout *layout, uint64_t count) {
 
 /* ---- time ---- */
 
-/* Up to CACHE bytes a look costs what the caches cost, from MEMORY bytes on what memory costs, and between them it
- * follows the logarithm of the size: a second-level cache holds about the one, no cache the other. */
+/* Up to CACHE bytes a probe has the cost of a cache hit, from MEMORY bytes on that of a memory access, and in between
+ * it is interpolated by the logarithm of the size: an L2 cache holds about CACHE, no cache holds MEMORY. */
 #define CACHE (1 << 20)
 #define MEMORY (64 << 20)
 
@@ -88,9 +88,9 @@ static double survivors(const dp_question *question, const dp_layout *layout, in
     return sum;
 }
 
-/* A probe is two looks, at the directory and at the bucket, the second only where there is something: in 1 - 1/e^bucket
- * of the buckets. Beyond its first line a bucket of up to LINES lines is asked for at once, and each costs a part of
- * what the first costs more than in the cache; longer ones come as fast as they are compared. */
+/* A probe is two accesses, to the directory and to the bucket, the second only if it is not empty: in 1 - 1/e^bucket of
+ * the buckets. Up to LINES lines of a bucket are prefetched together, and each after the first costs a fraction of the
+ * first one's miss penalty; longer ones arrive as fast as they are compared. */
 enum { LINES = 16, LINE_PART = 6 };
 
 static double probe_time(const doppel_costs *costs, double directory, double column, double bucket, double bytes) {
@@ -99,8 +99,8 @@ static double probe_time(const doppel_costs *costs, double directory, double col
            (far - costs->probe_cached) / LINE_PART * (lines < LINES ? lines : LINES);
 }
 
-/* What a table costs before its buckets are looked at: to bring the query into its order costs a part of what a query
- * costs besides, and the first look at a table far away is waited for, half as long again. */
+/* What a table costs before its buckets are probed: arranging the query costs a part of a query's fixed cost, and the
+ * first access to an uncached table is waited for, half as long again. */
 enum { TABLE_PART = 4 };
 
 static double table_time(const doppel_costs *costs, double directory, double column) {
@@ -137,8 +137,8 @@ dp_effort dp_effort_find(const dp_question *question, const dp_layout *layout, c
 dp_effort dp_effort_scan(const dp_question *question, const dp_layout *layout) {
     double count = (double)question->count;
     const doppel_costs *costs = question->costs;
-    /* The first table from end to end. The fingerprints are put together from their parts before they are compared,
-     * which costs as much as SCAN comparisons, and a little for each bucket. */
+    /* A scan of the first table. Fingerprints are assembled from their parts before they are compared, which costs as
+     * much as SCAN comparisons, and a little for each bucket. */
     enum { SCAN = 2 };
     double found = count * dp_ball(layout->bits, question->distance) / ldexp(1, layout->bits);
     double each = SCAN * costs->candidate * filter_bytes(layout) / 4;

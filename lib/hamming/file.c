@@ -1,9 +1,9 @@
 /* file.c - an index in a file: doppel_index_save, doppel_index_open, and the checking of its blocks.
  *
  * The format is in docs/FORMAT.md, its records are in index.h. A file is mapped, and its blocks are checked when they
- * are first touched. A block is right when its checksum is, and when the directories of tables in it ascend within
- * their bounds: a reader of a bucket can then trust where it begins and ends, even in a file that was made to deceive.
- * Two threads that touch a block at once may both check it; they find the same. */
+ * are first touched. A block is valid when its checksum is, and when the table directories in it ascend within their
+ * bounds: a reader can then trust where a bucket begins and ends, even in a malicious file. Two threads that touch a
+ * block at once may both check it, with the same result. */
 #include "hamming/index.h"
 
 #include <errno.h>
@@ -43,8 +43,8 @@ typedef struct index_file {
     const uint8_t *map;
     uint64_t size, data, blocks; /* data: where it begins */
     const uint64_t *checks;      /* one a block */
-    _Atomic uint64_t *checked;   /* a bit a block that was found to be right */
-    _Atomic uint64_t damaged;    /* the first block that was found to be wrong, counted from 1 */
+    _Atomic uint64_t *checked;   /* one bit per block found valid */
+    _Atomic uint64_t damaged;    /* the first block found invalid, counted from 1 */
     file_ascent *ascents;        /* in the order of the file */
     size_t ascent_count, ascent_room;
 } index_file;
@@ -59,8 +59,8 @@ static file_part changing_part(_Atomic uint64_t *numbers, uint64_t count) {
     return (file_part){numbers, numbers ? count * sizeof(uint64_t) : 0, true};
 }
 
-/* The sections that a run has, in the order of the file; gives how many. Lengths follow from the run, its layout and
- * which of the three that need not be there are. */
+/* The sections that a run has, in the order of the file; returns how many. Lengths follow from the run, its layout and
+ * which of the three optional sections exist. */
 static int file_parts(const dp_run *run, file_part parts[DP_FILE_MAX_SECTIONS]) {
     int count = 0;
     uint64_t slots = dp_run_slots(run);
@@ -81,7 +81,7 @@ static int file_parts(const dp_run *run, file_part parts[DP_FILE_MAX_SECTIONS]) 
 
 /* ---- blocks ---- */
 
-/* Whether the numbers of a directory that lie in from..end (and the ones beside them) ascend within their bounds. */
+/* Whether the numbers of a directory that lie in from..end (and their neighbours) ascend within their bounds. */
 static bool ascends(const file_ascent *ascent, const uint8_t *from, const uint8_t *end) {
     const uint8_t *start = (const uint8_t *)ascent->numbers;
     uint64_t first = from > start ? (uint64_t)(from - start) / sizeof(uint32_t) : 0;
@@ -135,7 +135,7 @@ static doppel_status check_blocks(index_file *file, uint64_t first, uint64_t las
     return status;
 }
 
-/* What is not in the file (columns made in memory since) needs no check. */
+/* Data that is not in the file (columns made in memory since) needs no check. */
 static doppel_status touch(dp_backing *backing, const void *from, size_t size) {
     index_file *file = (index_file *)backing;
     uint64_t offset = (uint64_t)((uintptr_t)from - (uintptr_t)(file->map + file->data));
@@ -176,7 +176,7 @@ doppel_status dp_version_explain(const dp_version *version, doppel_status status
             return explain_block(file, block, error);
         path = file ? file->path : path;
     }
-    /* The checksums are right, but what they stand for is not: it was made so. */
+    /* The checksums are valid, but the content is not: it was forged. */
     return dp_fail_at(error, status, path, 0, "has invalid content; rebuild the index, or restore a copy");
 }
 
@@ -288,7 +288,7 @@ static doppel_status check_header(index_file *file, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* Where in the directory one reads. */
+/* The read position in the directory. */
 typedef struct file_reading {
     index_file *file;
     const dp_file_header *header;
@@ -331,7 +331,7 @@ static bool place_all(const file_reading *r, const dp_file_section *sections, dp
     return good;
 }
 
-/* Whether each section is as long as the run that points to it asks for. The dead bits are looked at apart. */
+/* Whether each section has the length its run requires. The dead bits are checked separately. */
 static bool lengths_fit(const dp_file_section *sections, const dp_run *run) {
     file_part parts[DP_FILE_MAX_SECTIONS];
     int count = file_parts(run, parts);
@@ -347,14 +347,14 @@ static bool lengths_fit(const dp_file_section *sections, const dp_run *run) {
     return dead->length == 0 || dead->length == (dp_run_slots(run) + 63) / 64 * sizeof(uint64_t);
 }
 
-/* Whether the counts can be; every list has a number and two owners at least. */
+/* Whether the counts are possible; every list has a number and at least two owners. */
 static bool counts_fit(const dp_file_run *record, const dp_run *run) {
     return record->count && record->count <= DP_RUN_MOST && record->list_count <= UINT64_MAX / 16 &&
            record->lists <= record->count && record->lists <= record->list_count / 3 &&
            (record->list_count > 0) == (record->lists > 0) && (run->shared != NULL) == (record->lists > 0);
 }
 
-/* The dead bits go into memory; gives how many there are. */
+/* The dead bits go into memory; returns how many there are. */
 static uint64_t load_dead(const uint64_t *words, uint64_t count, dp_run *run) {
     _Atomic uint64_t *dead = atomic_load_explicit(&run->dead, memory_order_relaxed);
     uint64_t found = 0;
@@ -399,7 +399,7 @@ static doppel_status note_ascents(index_file *file, const dp_run *run, doppel_er
     return DOPPEL_OK;
 }
 
-/* All but what is read of the data: no block can be checked before every run is known. */
+/* Everything except data: no block can be checked before every run is known. */
 static doppel_status read_run(file_reading *r, int number, dp_run *run, doppel_error *error) {
     const dp_file_run *record = take(r, sizeof *record);
     dp_layout layout;
@@ -499,11 +499,11 @@ doppel_status doppel_index_open(const char *path, doppel_index **index, doppel_e
 
 /* ---- saving: what one version holds ----
  *
- * Every run goes out as it is, and the newest entries, of the head and the levels, as a run of their own: nothing else
- * is merged, and only the directory, the dead bits and a block are kept in memory. The writer of the index may go on,
- * and changes dead bits and times in place. The dead bits are therefore copied first of all, and times number by
- * number, before their checksum is taken: what was alive then is saved with a time that it had then or later. The other
- * way round, an entry that was removed, and inserted again since, would be saved with the time it had before. */
+ * Every run is written as it is, and the newest entries, of the head and the levels, as one run: nothing else is
+ * merged, and only the directory, the dead bits and a block are kept in memory. The writer of the index may continue,
+ * and changes dead bits and times in place. The dead bits are therefore copied first, and times number by number,
+ * before their checksum is computed: entries alive then are saved with a time they had then or later. In the other
+ * order, an entry that was removed and inserted again would be saved with its old time. */
 
 /* A run with its sections: where they lie in memory, and where they go. */
 typedef struct saved_run {
@@ -688,8 +688,8 @@ static int write_header(const saved_content *c, int number) {
     return reason ? reason : write_at(number, c->directory, c->directory_size, sizeof header);
 }
 
-/* Gives what the system said, or 0. A block of the file the index was opened from may be damaged: *status then says so.
- */
+/* Returns an errno or 0. A block of the file the index was opened from may be damaged: *status then says
+ * so. */
 static int write_content(const saved_content *c, int number, doppel_status *status) {
     stream s = {.number = number, .at = sizeof(dp_file_header) + c->directory_size, .checks = c->checks};
     s.block = malloc(DP_FILE_BLOCK);

@@ -1,10 +1,10 @@
-/* find.c - what readers ask of an index: doppel_index_find, doppel_index_contains, doppel_index_each, numbers about it.
+/* find.c - reading an index: doppel_index_find, doppel_index_contains, doppel_index_each, numbers about it.
  *
  * A find gives every entry within k bits of a query. Each run has a schedule for the distance: tables, and for each a
  * radius. All keys of a table within its radius of the query's are probed. Probes of all tables and runs go through one
- * batch, in steps, so that memory is asked for long before it is read: first the directory, then the bucket, then the
+ * batch, in steps, so that memory is prefetched long before it is read: first the directory, then the bucket, then the
  * kernel looks at the bucket's filter column, and what passes waits for the rest of its bits to be compared in full. An
- * entry that several tables find is taken by the first of them in the schedule alone: whether an earlier table would
+ * entry found by several tables is reported only by the first of them in the schedule: whether an earlier table would
  * have found it follows from the differing bits. */
 #include "hamming/index.h"
 #include "kernel/kernel.h"
@@ -49,7 +49,7 @@ static int compare_matches(const void *left, const void *right) {
     return a->owner < b->owner ? -1 : a->owner > b->owner;
 }
 
-/* Most finds give a handful. */
+/* Most finds return a handful. */
 enum { FEW = 16 };
 
 static void sort_matches(doppel_matches *matches) {
@@ -73,7 +73,7 @@ static void cut(index_finder *finder) {
         finder->matches->count = finder->limit;
 }
 
-/* Keeps a hit, unless it has expired. False when there is no memory. */
+/* Keeps a hit, unless it has expired. False when out of memory. */
 static bool take_hit(index_finder *finder, const index_hit *hit) {
     doppel_matches *matches = finder->matches;
     if (finder->now && hit->expires && hit->expires <= finder->now)
@@ -100,8 +100,9 @@ void doppel_matches_free(doppel_matches *matches) {
     *matches = (doppel_matches){0};
 }
 
-/* A batch is so large that memory answers the first probe while the last are asked for; LINES_AHEAD cache lines of
- * buckets are asked for before they are read, which keeps all of a core's misses under way and fits its first cache. */
+/* A batch is large enough for the first probe's data to arrive while the last are prefetched; LINES_AHEAD cache lines
+ * of buckets are prefetched before they are read, which uses all of a core's outstanding misses and fits its L1
+ * cache. */
 enum { PROBES = 64, SOURCES = 64, LINES_AHEAD = 64, CHUNK = 1024, WAITING = 64, SCAN = 512 };
 
 #define CACHE_LINE 64
@@ -114,7 +115,7 @@ typedef struct probed {
     const dp_run_table *table; /* of a level: widths alone */
     const dp_schedule *schedule;
     int order;            /* in the schedule */
-    uint64_t arranged[2]; /* the query; in words, as a number of 128 bits that is written so is slow to read at once */
+    uint64_t arranged[2]; /* the query; in words, as reading a just-written 128-bit number at once is slow */
     bool apart;           /* no bit is in the key and in the filter */
 } probed;
 
@@ -135,7 +136,7 @@ typedef struct waiting {
 typedef struct batch {
     index_finder *finder;
     int sources, probes, waits;
-    const dp_layout *layout; /* whose order the query was brought into last; NULL: none */
+    const dp_layout *layout; /* the layout the query was last arranged for; NULL: none */
     uint64_t arranged_for;   /* its tables for which that is done */
     uint64_t arranged[DP_MAX_TABLES][2];
     probed source[SOURCES];
@@ -172,7 +173,7 @@ static doppel_status take_from_level(index_finder *finder, const probed *source,
     return take_hit(finder, &hit) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Whether a table that stands earlier in the schedule finds the entry too. */
+/* Whether an earlier table of the schedule finds the entry too. */
 static bool found_before(const probed *source, dp_bits difference) {
     const dp_schedule *schedule = source->schedule;
     for (int i = 0; i < source->order; i++) {
@@ -208,7 +209,7 @@ static doppel_status take_number(index_finder *finder, const waiting *w, int tab
     return found ? take_position(finder, source->run, position, difference) : DOPPEL_ERROR_STORE;
 }
 
-/* A place whose filter is near: is the whole? */
+/* Compares a place whose filter is near in full. */
 static doppel_status check_place(index_finder *finder, const waiting *w) {
     const probe *p = w->probe;
     const probed *source = p->source;
@@ -262,8 +263,8 @@ static doppel_status look_through(batch *b, const probe *p) {
 
 /* ---- batches ---- */
 
-/* Asks for a bucket, as far as it is not longer than what is asked for ahead; gives its cache lines. Always inline:
- * a call that only asks for memory is one without effect to some compilers, and they leave it out. */
+/* Prefetches a bucket, up to the prefetch limit; returns its cache lines. Always inline: to some compilers a call that
+ * only prefetches has no effect, and they drop it. */
 static inline __attribute__((always_inline)) int prefetch_bucket(const probe *p) {
     const uint8_t *from = p->chunk.filter, *to = from + p->chunk.count * filter_size(p->source);
     int lines = 0;
@@ -415,9 +416,9 @@ static dp_schedule *make_schedule(const probed_part *part, int distance) {
     return schedule;
 }
 
-/* The schedule of a run or a level for a distance; NULL when there is no memory. */
+/* The schedule of a run or a level for a distance; NULL when out of memory. */
 static const dp_schedule *schedule_for(const probed_part *part, int distance) {
-    /* A cache: the first thread publishes what all others would have found. */
+    /* A cache: the first thread publishes the result for all. */
     _Atomic(dp_schedule *) *place = (_Atomic(dp_schedule *) *)&part->schedules[distance];
     dp_schedule *there = atomic_load_explicit(place, memory_order_acquire);
     if (there)
@@ -560,7 +561,7 @@ doppel_status doppel_index_find(const doppel_index *index, const uint64_t *finge
 /* The number of fingerprints of a run that are read at a time. */
 enum { STRETCH = 512 };
 
-/* The newest entries are looked through: a reader has no hash of them. */
+/* The newest entries are scanned: a reader has no hash of them. */
 static bool head_contains(const dp_head *head, dp_bits value, uint64_t owner) {
     uint32_t hits[STRETCH + 16];
     uint64_t all = atomic_load_explicit(&head->count, memory_order_acquire);
@@ -576,7 +577,7 @@ static bool head_contains(const dp_head *head, dp_bits value, uint64_t owner) {
     return false;
 }
 
-/* Whether an entry stands in a level, alive. */
+/* Whether a level has the entry, alive. */
 static bool level_contains(const dp_growing *level, dp_bits value, uint64_t owner) {
     dp_growing_places found = {.count = 0};
     if (level)

@@ -2,7 +2,7 @@
  *
  * dp_growing_create -> dp_growing_search, dp_growing_add -> dp_growing_run -> dp_growing_free. Before anything is
  * written every bucket that gets the entry has room, so that nothing is half there when memory runs out. Table 0 is
- * written last: who finds a number in another table and not there yet takes it for not there. */
+ * written last: a reader that finds a number in another table but not yet in table 0 treats it as absent. */
 #include "hamming/growing.h"
 #include "kernel/kernel.h"
 
@@ -10,9 +10,9 @@
 
 /* ---- creating ---- */
 
-/* Buckets of all tables: what they take before the first entry comes. */
+/* Limit of buckets in all tables: their memory is taken before the first entry. */
 #define MOST_BUCKETS ((uint64_t)1 << 20)
-/* A bucket should come to have about this many entries: less is mostly room, more takes longer to compare. */
+/* A bucket should reach about this many entries: fewer waste space, more take longer to compare. */
 enum { BUCKET_LOAD = 8 };
 
 static bool is_fit(const dp_layout *layout, uint64_t planned) {
@@ -25,7 +25,7 @@ static bool is_fit(const dp_layout *layout, uint64_t planned) {
     return most > 1 && buckets <= MOST_BUCKETS && most * BUCKET_LOAD <= planned;
 }
 
-/* A forced layout as it is; else the cheapest of as many entries as there are, or of fewer, which has fewer buckets. */
+/* A forced layout, or the cheapest for the number of entries, or for fewer, with fewer buckets. */
 static bool choose_layout(const dp_growing_options *options, dp_layout *layout) {
     if (options->layout[0])
         return dp_layout_parse(options->layout, options->bits, layout, NULL) == DOPPEL_OK &&
@@ -51,7 +51,7 @@ static bool make_buckets(dp_growing *g) {
     size_t count = 0;
     for (int t = 0; t < g->layout.tables; t++)
         count += (size_t)1 << g->table[t].key_bits;
-    /* Many are read at random: huge pages are worth it even where half of them stays unused. */
+    /* Accessed at random: huge pages pay even if half of them stays unused. */
     size_t bytes = count * sizeof(uint64_t), huge = (size_t)4 << 20;
     if (!dp_memory_alloc(&g->buckets, bytes >= huge / 4 && bytes < huge ? huge : bytes))
         return false;
@@ -103,8 +103,7 @@ static uint64_t entry_bytes(const dp_growing *g, int table) {
     return table ? bytes : bytes + 17; /* owner, time, whether dead */
 }
 
-/* Where a new chunk lies, in units; UINT32_MAX when there is no memory. One that is larger than a block gets one of its
- * own size. */
+/* Where a new chunk lies, in units; UINT32_MAX when out of memory. One larger than a block gets its own block. */
 static uint32_t new_chunk(dp_growing *g, int table, unsigned size) {
     uint64_t bytes = dp_chunk_capacity(size) * entry_bytes(g, table);
     uint64_t units = (bytes + DP_CHUNK_UNIT - 1) / DP_CHUNK_UNIT;
@@ -165,7 +164,7 @@ static inline uint64_t key_of(const dp_growing *g, int table, dp_bits arranged) 
     return key_bits ? (uint64_t)(arranged >> (g->bits - key_bits)) : 0;
 }
 
-/* Writes a number, but for its key, to the next place of its bucket, which has room; the caller publishes it. */
+/* Writes a number, without its key, to the next place of its bucket, which has room; the caller publishes it. */
 static dp_chunk write_number(dp_growing *g, int table, uint64_t key, const uint64_t *arranged) {
     dp_chunk chunk = dp_growing_chunk(g, table, key);
     uint8_t *filter = (uint8_t *)(uintptr_t)chunk.filter, *rest = (uint8_t *)(uintptr_t)chunk.rest;
@@ -292,7 +291,7 @@ typedef struct listing {
     size_t room, scratch_room;
 } listing;
 
-/* Adds what is alive of a bucket of table 0, sorted. False when there is no memory. */
+/* Adds what is alive of a bucket of table 0, sorted. False when out of memory. */
 static bool list_bucket(const dp_growing *g, uint64_t key, listing *l) {
     dp_chunk chunk = dp_growing_chunk(g, 0, key);
     size_t words = dp_item_words(&l->items), need = chunk.count * words;

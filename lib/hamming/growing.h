@@ -1,12 +1,12 @@
 /* growing.h - a growing level: new entries with tables whose buckets grow in place, between the head and the runs.
  *
- * It has tables by a layout, as a run has them, but every bucket is a chunk of its own with room for more: an entry is
- * written once to each table, and moved only when its bucket gets a larger chunk. When the level is full the thread
- * that merges makes a run of it. One thread adds and changes, any number read.
+ * It has tables by a layout, like a run, but every bucket is a separate chunk with room for more: an entry is written
+ * once to each table, and moved only when its bucket gets a larger chunk. When the level is full the thread that merges
+ * makes a run of it. One thread adds and changes, any number read.
  *
  * A bucket is one number, read and published as a whole: where its chunk lies, how large that is, how many entries can
- * be read. A chunk that was left for a larger one stays as it is until the level is freed, so a reader that still looks
- * at it sees what was there when it began.
+ * be read. A chunk replaced by a larger one is kept until the level is freed, so a reader that still uses it sees what
+ * was there when it began.
  *
  * Table 0 has a place for every entry: owner, time of expiry, whether it is dead. The other tables have each
  * fingerprint once. Up to DP_SAME_MOST entries may have the same fingerprint: more of them are not taken, so that a
@@ -19,7 +19,7 @@
 /* Blocks that chunks are cut from. A chunk begins at a unit; 2^16 units are a block. */
 enum { DP_CHUNK_UNIT = 64, DP_BLOCK_UNITS = 1 << 16, DP_MOST_BLOCKS = 1 << 13 };
 enum { DP_SAME_MOST = 16 };
-/* More than this the number of a bucket cannot count. */
+/* The most entries a bucket's number can count. */
 #define DP_GROWING_MOST ((uint64_t)(1 << 24) - 1)
 
 typedef struct dp_growing {
@@ -39,7 +39,7 @@ typedef struct dp_growing {
 
     /* The index's, under its lock. */
     uint64_t holders; /* versions that hold it, and a merge that reads it */
-    bool merging;     /* what changes in it is noted */
+    bool merging;     /* changes in it are logged */
     struct dp_growing *next;
 } dp_growing;
 
@@ -67,7 +67,7 @@ static inline dp_chunk dp_growing_chunk(const dp_growing *g, int table, uint64_t
     return chunk;
 }
 
-/* The number at a place of a chunk. Not a byte beyond the rest is read: the next one may be being written. */
+/* The number at a place of a chunk. No byte beyond the rest is read: the next one may be being written. */
 static inline dp_bits dp_growing_arranged(const dp_growing *g, int table, uint64_t key, const dp_chunk *chunk,
                                           uint64_t place) {
     const dp_run_table *widths = &g->table[table];
@@ -112,8 +112,7 @@ typedef struct dp_growing_keys {
     uint64_t key[DP_MAX_TABLES];
 } dp_growing_keys;
 
-/* Fills `keys`, and asks memory for the buckets that a number will be looked up in and added to; then for the places in
- * them. */
+/* Fills `keys`, and prefetches the buckets that a number will be looked up in and added to; then the places in them. */
 void dp_growing_prepare(const dp_growing *growing, dp_bits value, dp_growing_keys *keys);
 void dp_growing_prefetch(const dp_growing *growing, const dp_growing_keys *keys);
 
@@ -125,14 +124,15 @@ typedef struct dp_growing_places {
 } dp_growing_places;
 void dp_growing_search(const dp_growing *growing, dp_bits value, dp_growing_places *places);
 
-/* Adds an entry that is not there. `same`: how many entries of the number there are, fewer than DP_SAME_MOST. False: no
- * memory, and nothing has changed. */
+/* Adds an absent entry. `same`: the number of entries with this value, fewer than DP_SAME_MOST. False: out of memory,
+ * with nothing changed. */
 bool dp_growing_add(dp_growing *growing, const dp_growing_keys *keys, int same, uint64_t owner, uint64_t expires);
 
-/* Marks as dead what expires at or before `now`; gives how many that were. The writer's. */
+/* Marks entries that expire at or before `now` as dead; returns how many. For the writer. */
 uint64_t dp_growing_expire(dp_growing *growing, uint64_t now);
 
-/* A run without tables of what is alive; NULL in *run when nothing is. Any thread, while entries are added. */
+/* A run without tables of all live entries; NULL in *run if there are none. Any thread may call it, while entries are
+ * added. */
 doppel_status dp_growing_run(const dp_growing *growing, dp_run **run);
 
 #endif

@@ -30,7 +30,7 @@ static inline int dp_bits_count(dp_bits value) {
 /* ---- the secret order of bits: order.c ---- */
 
 /* A butterfly of exchanges: stage s swaps bit i with bit i + 2^s where bit i of the stage's mask says so. Without
- * the masks nobody can choose which bits share a block. Distances do not change. */
+ * knowing the masks nobody can choose which bits share a block. Distances do not change. */
 enum { DP_ORDER_STAGES = 7 };
 typedef struct dp_order {
     int bits;
@@ -59,7 +59,7 @@ static inline size_t dp_item_words(const dp_items *items) {
     return (items->bits > 64 ? 3U : 2U) + (items->timed ? 1U : 0U);
 }
 
-/* run_build.c: sorts by value, then owner; of several alike the last stays. `scratch` has room for all of them. */
+/* run_build.c: sorts by value, then owner; of equal ones the last is kept. `scratch` has space for all of them. */
 void dp_items_sort(dp_items *items, uint64_t *scratch);
 /* Makes items without times of those that have them. */
 void dp_items_drop_times(dp_items *items);
@@ -99,7 +99,7 @@ static inline int dp_choices(int blocks, int choose) {
     return count > DP_MAX_TABLES ? DP_MAX_TABLES + 1 : (int)count;
 }
 
-/* Brings a number into a table's order, and back. */
+/* Arranges a number for a table, and back. */
 dp_bits dp_layout_arrange(const dp_table_layout *table, dp_bits value);
 dp_bits dp_layout_restore(const dp_table_layout *table, dp_bits arranged);
 /* The first of the two in half the work, for up to 64 bits. */
@@ -129,7 +129,7 @@ double dp_ball(int bits, int radius);
 /* An owner, and a bit that says whether there are more: what an entry takes besides its tables. */
 #define DP_OWNER_BYTES 8.125
 
-/* What is asked of a layout. */
+/* The query a layout is assessed for. */
 typedef struct dp_question {
     const doppel_costs *costs;
     uint64_t count;
@@ -144,7 +144,7 @@ typedef struct dp_effort {
 /* In one table probed at a radius (-1: nothing). */
 dp_effort dp_effort_table(const dp_question *question, const dp_layout *layout, int table, int radius);
 
-/* In all tables, and what a query costs besides. */
+/* In all tables, plus a query's fixed cost. */
 dp_effort dp_effort_find(const dp_question *question, const dp_layout *layout, const int *radius);
 
 /* Comparing all entries. */
@@ -173,7 +173,7 @@ static inline uint32_t dp_flip_after(uint32_t flip, int bits) {
     return (uint32_t)(((uint64_t)2 << __builtin_popcount(flip)) - 1);
 }
 
-/* ---- joins of one set: what is decided beforehand (plan.c), which the join goes by (lib/join/one_set.c) ---- */
+/* ---- joins of one set: planned in plan.c, used by lib/join/one_set.c ---- */
 
 /* Blocks there can be at most, and how many of them a pair is asked to share. */
 enum { DP_JOIN_BLOCKS = 64, DP_JOIN_LEVELS = 8 };
@@ -181,10 +181,10 @@ enum { DP_JOIN_BLOCKS = 64, DP_JOIN_LEVELS = 8 };
 /* ---- the first block: a pass over memory ---- */
 
 /* A cell, what shares the first bits of a block, should hold about this many numbers: with its tables it stays in the
- * second cache, and tables of fewer would cost more than they compare. */
+ * L2 cache, and tables of fewer would cost more than they save. */
 enum { DP_CELL_TARGET = 2048 };
 /* More keys are too many lines to fill at once: 4096 of them are 256 KiB, with 8192 a pass takes half as long again.
- * That still pays where a cell would not fit the second cache. */
+ * That still pays if a cell would not fit the L2 cache. */
 enum { DP_KEY_BITS = 12, DP_MOST_KEY_BITS = 13, DP_LARGE_CELL = 1 << 15 };
 
 /* ---- the other blocks: inside the cache ---- */
@@ -193,8 +193,8 @@ enum { DP_KEY_BITS = 12, DP_MOST_KEY_BITS = 13, DP_LARGE_CELL = 1 << 15 };
 enum { DP_AT_ONCE = 24 };
 /* The bits a cell is split by at once, when more blocks follow: what one array on the stack holds. */
 enum { DP_SPLIT_BITS = 10 };
-/* A bucket of the crowd kernel should hold this many: with 5 of 16 places taken on average, one in 10^5 is too small.
- */
+/* A bucket of the bucket_pairs kernel should hold this many: with 5 of 16 places used on average, one in 10^5
+ * overflows. */
 enum { DP_BUCKET_LOAD = 5 };
 
 /* Whether `bits` bits outside of the blocks are enough to compare numbers by first: a false hit costs a few times what
@@ -212,8 +212,8 @@ typedef struct dp_join_size {
 } dp_join_size;
 
 /* The first bits of a block that the set is sorted by, and bytes. `fixed` is kept whatever the data: keys, open lines
- * and batches of each thread, and a bit a fingerprint. `lines` are those of all: they get up to three quarters of what
- * is not fixed, the pairs the rest; what does not fit is joined in rounds. */
+ * and batches of each thread, and a bit per fingerprint. `lines` are those of all: they get up to three quarters of
+ * what is not fixed, the pairs the rest; what does not fit is joined in rounds. */
 typedef struct dp_join_memory {
     int sorted_bits;
     double fixed, lines;

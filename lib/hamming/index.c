@@ -4,8 +4,8 @@
  * doppel_index_expire, doppel_index_compact -> doppel_index_free. find.c reads.
  *
  * New entries go into the head, and a full head becomes a run; once there are many, they go into the growing level
- * instead, which then becomes a run. An entry stands in one place at most, dead or alive: what is added again is
- * revived where it stands. One thread writes, any number read. */
+ * instead, which then becomes a run. An entry is in at most one place, dead or alive: one that is added again is
+ * revived in place. One thread writes, any number read. */
 #include "hamming/index.h"
 
 #include <sched.h>
@@ -15,27 +15,27 @@
 /* ---- levels: what an index publishes to readers, and when runs are merged: by the writer while they are small, else
  * by a thread in the background.
  *
- * Level i has runs of up to DP_HEAD_ROOM * RATIO^i entries, one at a time: what comes from the head is merged with the
- * run of level 1; when that becomes too large for its level, with the run of the next one too, all in one merge. An
- * entry is so moved about RATIO / 2 times a level. Runs of which half is dead are merged with whatever comes.
+ * Level i has runs of up to DP_HEAD_ROOM * RATIO^i entries, one at a time: a full head is merged with the run of level
+ * 1; when that becomes too large for its level, with the run of the next one too, all in one merge. So an entry is
+ * moved about RATIO / 2 times per level. Half-dead runs are included in the next merge.
  *
- * The writer merges what has up to `writer_most` entries together, which takes milliseconds. What is larger waits for
- * the index's own thread, which is started when there is something to do for the first time. It chooses runs under the
- * lock, merges them without it, and publishes the merged one under it again; adds and finds go on with the old runs.
- * While a merge takes long there are more runs than levels, and finds take a little longer; no call waits for it,
- * unless an index comes to have nearly DP_MAX_RUNS runs.
+ * The writer merges up to `writer_most` entries together, which takes milliseconds. Larger merges wait for the
+ * background thread, which is started on first use. It chooses runs under the lock, merges them without it, and
+ * publishes the merged one under it again; adds and finds continue on the old runs. While a merge takes long there are
+ * more runs than levels, and finds take a little longer; no call waits for it, unless an index has nearly DP_MAX_RUNS
+ * runs.
  *
- * Entries of a run that is being merged may be removed, expire or come back. The writer changes them where they stand,
- * as ever, and notes each change; the thread makes the same changes in the merged run before it publishes it. An entry
- * that was dead when the merge came by, and was added again since, is not in the merged run: all such entries become a
- * small run of their own. So what a find gives does not depend on what the thread is doing.
+ * Entries of a run that is being merged may be removed, expire or come back. The writer changes them in place, as
+ * always, and logs each change; the thread repeats the changes in the merged run before it publishes it. An entry that
+ * was dead when the merge read it, and was added again since, is not in the merged run: all such entries become a
+ * separate small run. So the result of a find does not depend on the thread.
  *
  * The lock: a call that changes the index holds it throughout, once there is a thread; the thread holds it to choose,
- * and to publish. It protects all that is not read by finds: who holds which run, the list of versions, the notes. A
- * merge that fails (no memory, a damaged file) changes nothing; the next flush merges by itself, and its caller gets
- * the error. */
+ * and to publish. It protects everything that finds do not read: references to runs, the list of versions, the log of
+ * changes. A merge that fails (no memory, a damaged file) changes nothing; the next flush merges by itself, and its
+ * caller gets the error. */
 
-/* An empty head; NULL when there is no memory. */
+/* An empty head; NULL when out of memory. */
 static dp_head *create_head(int bits) {
     dp_head *head = aligned_alloc(64, dp_head_bytes(bits));
     if (!head)
@@ -53,7 +53,7 @@ static dp_head *create_head(int bits) {
  * use sequentially consistent operations, so one of the two always sees the other. A run or a head is freed with the
  * last version that holds it. */
 
-/* Where this thread found a free slot last: it is free most likely, and its line is in this core's cache. */
+/* Where this thread last found a free slot: it is most likely free, and its line is in this core's cache. */
 static _Thread_local unsigned own_slot = UINT32_MAX;
 
 static unsigned first_slot(void) {
@@ -84,7 +84,7 @@ void dp_index_unpin(dp_pinned pinned) {
     atomic_store_explicit(&pinned.pin->version, NULL, memory_order_release);
 }
 
-/* A run that nobody holds waits to be freed: that takes long for a large one, and is the thread's to do. */
+/* Queues an unreferenced run to be freed: that takes long for a large one, so the background thread does it. */
 static void release_run(doppel_index *index, dp_run *run) {
     if (--run->holders)
         return;
@@ -156,8 +156,8 @@ static void free_retired(doppel_index *index) {
         free_unused(take_unused(index));
 }
 
-/* Publishes a copy of `content` (runs largest first), and frees what no reader holds any more. Takes over what the
- * version before does not hold. False when there is no memory: nothing has changed, and all stays the caller's. */
+/* Publishes a copy of `content` (runs largest first), and frees what no reader holds. Takes ownership of what the
+ * previous version does not hold. False when out of memory: nothing has changed, and the caller keeps ownership. */
 static bool publish(doppel_index *index, const dp_version *content) {
     dp_version *version = malloc(sizeof *version),
                *before = atomic_load_explicit(&index->current, memory_order_relaxed);
@@ -183,7 +183,7 @@ static bool publish(doppel_index *index, const dp_version *content) {
 
 /* ---- changes of entries whose run is being merged ---- */
 
-/* Notes a change of an entry in a run that is being merged; there must be room. */
+/* Logs a change of an entry in a run that is being merged; there must be room. */
 static bool reserve_notes(doppel_index *index, size_t count) {
     dp_merger *m = &index->merger;
     return dp_reserve(&m->note, &m->note_room, m->notes + count, sizeof *m->note);
@@ -193,7 +193,7 @@ static void note_change(doppel_index *index, const dp_merge_note *note) {
     index->merger.note[index->merger.notes++] = *note;
 }
 
-/* Makes the change that was noted in a run. *found is false when the run does not have the entry. */
+/* Repeats a logged change in a run. *found is false when the run does not have the entry. */
 static doppel_status repeat_change(dp_run *run, const dp_merge_note *note, bool *found) {
     uint64_t slot, expired = 0;
     *found = true;
@@ -218,7 +218,7 @@ static doppel_status repeat_change(dp_run *run, const dp_merge_note *note, bool 
 /* Reads look at one run a level, writes move an entry RATIO / 2 times a level. */
 enum { RATIO = 16 };
 
-/* From here on the smallest are merged whatever their sum: what is left is for runs that come meanwhile. */
+/* From this many on the smallest are merged whatever their sum: the rest is for runs added during the merge. */
 enum { MANY_RUNS = DP_MAX_RUNS - 4 };
 
 /* A growing level takes an eighth of what the index has, or less: all of it is moved once for each. In a level of a
@@ -264,8 +264,8 @@ static void choose(run_merge *m, int i, uint64_t most) {
     m->total += run->count;
 }
 
-/* Marks the runs that are merged with what comes: from the smallest up, while the sum is of their level. Where there
- * are too many runs, the smallest, whatever their sum. */
+/* Marks the runs to merge with the new entries: from the smallest up, while the sum fits their level. If there are too
+ * many runs, the smallest, whatever their sum. */
 static void choose_runs(run_merge *m, bool all) {
     const dp_version *version = m->version;
     for (int i = 0; i < version->runs; i++)
@@ -351,7 +351,7 @@ static void add_by_size(dp_version *content, dp_run *run) {
     content->run[at] = run;
 }
 
-/* An index that is large enough gets a growing level; *level is NULL where it is not, or where none is worth it. */
+/* A large enough index gets a growing level; *level is NULL if it is not, or if none is worth it. */
 static doppel_status make_level(const doppel_index *index, dp_growing **level) {
     const dp_merger *limits = &index->merger;
     uint64_t entries = atomic_load_explicit(&index->entries, memory_order_relaxed), planned = entries / LEVEL_SHARE;
@@ -448,7 +448,7 @@ static bool has_work(const doppel_index *index) {
     return choose_work(&m);
 }
 
-/* Chooses what is to be merged, and holds it; NULL: nothing, or there is no memory. */
+/* Chooses what to merge, and holds it; NULL: nothing, or out of memory. */
 static run_merge *begin_merge(doppel_index *index) {
     run_merge *m = calloc(1, sizeof *m);
     if (!m)
@@ -477,7 +477,7 @@ static run_merge *begin_merge(doppel_index *index) {
     return m;
 }
 
-/* Makes changes that were noted in the merged run. */
+/* Repeats logged changes in the merged run. */
 static doppel_status repeat_changes(run_merge *m, const dp_merge_note *notes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         bool found = false;
@@ -492,8 +492,8 @@ static doppel_status repeat_changes(run_merge *m, const dp_merge_note *notes, si
     return DOPPEL_OK;
 }
 
-/* Up to this many changes are made while the writer waits: some hundred microseconds. A writer that changes entries
- * faster than they are changed again here waits after ROUNDS rounds. */
+/* Up to this many changes are repeated while the writer waits: some hundred microseconds. A writer that changes entries
+ * faster than they can be repeated waits after ROUNDS rounds. */
 enum { FEW_NOTES = 512, ROUNDS = 16 };
 
 static bool have_expiry(const dp_merge_note *notes, size_t count) {
@@ -503,8 +503,8 @@ static bool have_expiry(const dp_merge_note *notes, size_t count) {
     return false;
 }
 
-/* Makes the changes noted since the merge began; with the lock, which is let go of while there are many. At the end no
- * note is left. */
+/* Repeats the changes logged since the merge began; with the lock, which is released while there are many. At the end
+ * the log is empty. */
 static doppel_status catch_up(run_merge *m) {
     dp_merger *merger = &m->index->merger;
     doppel_status status = DOPPEL_OK;
@@ -564,7 +564,7 @@ static bool is_source(const run_merge *m, const dp_run *run) {
     return false;
 }
 
-/* Puts the merged run in the place of its sources. */
+/* Replaces the sources by the merged run. */
 static doppel_status publish_merged(run_merge *m, dp_run *late) {
     dp_version content = *atomic_load_explicit(&m->index->current, memory_order_relaxed);
     int runs = content.runs;
@@ -614,7 +614,7 @@ static void end_merge(run_merge *m, doppel_status status) {
     pthread_cond_broadcast(&merger->moved);
 }
 
-/* Frees what nobody holds, without the lock. False: there was nothing. */
+/* Frees unreferenced runs and levels, without the lock. False: there was nothing. */
 static bool free_what_is_unused(doppel_index *index) {
     unused taken = take_unused(index);
     if (!taken.run && !taken.level)
@@ -625,7 +625,7 @@ static bool free_what_is_unused(doppel_index *index) {
     return true;
 }
 
-/* Until there is something to do; for a moment only while readers hold versions that are published no more. */
+/* Waits until there is something to do; only briefly while readers hold retired versions. */
 static void wait_for_work(doppel_index *index) {
     dp_merger *merger = &index->merger;
     if (!index->retired) {
@@ -669,7 +669,7 @@ static void *merge_in_background(void *user) {
     return NULL;
 }
 
-/* Where the system gives no thread, the writer merges. */
+/* If the system refuses a thread, the writer merges. */
 static void merge_here(doppel_index *index) {
     run_merge *m = begin_merge(index);
     if (!m)
@@ -682,7 +682,7 @@ static void merge_here(doppel_index *index) {
     free_unused(take_unused(index));
 }
 
-/* Has runs merged that are to be. A call that starts the thread gets the lock. */
+/* Has due runs merged. A call that starts the thread gets the lock. */
 static void merge_runs(doppel_index *index) {
     dp_merger *merger = &index->merger;
     if (merger->failed || !has_work(index))
@@ -710,14 +710,14 @@ static void cancel_merge(doppel_index *index) {
     atomic_store(&merger->cancel, false);
 }
 
-/* A call adds one run, and a merge that ends meanwhile one more: what is left is enough for both. */
+/* A call adds one run, and a merge that ends during it one more: there is room for both. */
 enum { NEARLY_FULL = MANY_RUNS - 2 };
 
 static bool is_full(const dp_growing *level, uint64_t most) {
     return level && atomic_load_explicit(&level->entries, memory_order_relaxed) >= most;
 }
 
-/* Only when a merge takes so long that dozens of runs, or sixteen million entries, have come meanwhile. */
+/* Only when a merge takes so long that dozens of runs, or sixteen million entries, were added during it. */
 static bool must_wait(const doppel_index *index) {
     const dp_version *version = atomic_load_explicit(&index->current, memory_order_relaxed);
     if (index->merger.failed)
@@ -740,8 +740,8 @@ static void end_writing(doppel_index *index) {
         pthread_mutex_unlock(&index->merger.lock);
 }
 
-/* Puts what stands in the head, in `more` (may be NULL; a run without tables, taken over in any case) and in small runs
- * into one run, and has the thread merge larger ones. */
+/* Merges the head, `more` (may be NULL; a run without tables, always taken over) and small runs into one run, and has
+ * the thread merge larger ones. */
 static doppel_status flush_index(doppel_index *index, dp_run *more) {
     dp_merger *merger = &index->merger;
     uint64_t most = merger->failed ? DP_RUN_MOST : merger->writer_most;
@@ -751,8 +751,8 @@ static doppel_status flush_index(doppel_index *index, dp_run *more) {
     return DOPPEL_OK;
 }
 
-/* Has the growing level, which is full, merged, and begins another one; while the one before is not merged yet, it may
- * go on growing. */
+/* Has the full growing level merged, and begins another one; while the previous one is not merged yet, it may keep
+ * growing. */
 static doppel_status grow(doppel_index *index) {
     dp_version content = *atomic_load_explicit(&index->current, memory_order_relaxed);
     if (index->merger.failed)
@@ -771,7 +771,7 @@ static doppel_status grow(doppel_index *index) {
     return DOPPEL_OK;
 }
 
-/* Has runs of which most is dead made anew. */
+/* Has mostly dead runs rebuilt. */
 static void tidy(doppel_index *index) {
     merge_runs(index);
 }
@@ -826,7 +826,7 @@ static size_t hash(dp_bits value, uint64_t owner) {
     return (size_t)(x ^ x >> 29) % DP_PLACES;
 }
 
-/* Where an entry stands among the places, or the free place where it would. */
+/* The place of an entry, or the free place where it belongs. */
 static size_t find_place(const dp_head *head, const dp_places *places, dp_bits value, uint64_t owner) {
     size_t at = hash(value, owner);
     for (; places->place[at]; at = (at + 1) % DP_PLACES) {
@@ -991,9 +991,9 @@ doppel_status doppel_index_create(const doppel_index_options *given, doppel_inde
     return status == DOPPEL_OK ? DOPPEL_OK : dp_no_memory(error);
 }
 
-/* ---- where an entry stands ---- */
+/* ---- locating an entry ---- */
 
-/* Where an entry stands, for the writer: in the head or in a run; with neither, nowhere. */
+/* The location of an entry, for the writer: in the head or in a run; with neither, absent. */
 typedef struct entry_place {
     dp_head *head;
     dp_growing *level;
@@ -1017,8 +1017,8 @@ static const void *first_look(const dp_run *run, dp_range range, uint64_t rest) 
                              (uint64_t)table->rest_bytes;
 }
 
-/* Asks memory for what searches of a number in these runs will read first. Always inline: some compilers leave out a
- * call that only asks for memory. */
+/* Prefetches what searches of a number in these runs will read first. Always inline: some compilers drop a call that
+ * only prefetches. */
 static inline __attribute__((always_inline)) void prefetch_runs(const dp_run *const *runs, int count, dp_bits value) {
     for (int i = 0; i < count; i++) {
         const dp_run_table *table = &runs[i]->table[0];
@@ -1036,7 +1036,7 @@ static inline __attribute__((always_inline)) void prefetch_runs(const dp_run *co
     }
 }
 
-/* Whether an entry stands in a level; gives how many of its value do. */
+/* Looks up an entry in a level; returns how many entries have its value. */
 static int search_level(dp_growing *level, entry_place *place) {
     dp_growing_places found;
     dp_growing_search(level, place->value, &found);
@@ -1101,7 +1101,7 @@ static entry_state place_state(const entry_place *place) {
     return (entry_state){dp_run_expires(place->run, place->slot), dp_run_is_dead(place->run, place->slot)};
 }
 
-/* Whether what changes at a place is noted. */
+/* Whether changes at a place must be logged. */
 static bool is_merging(const entry_place *place) {
     return place->run ? place->run->merging : place->level && place->level->merging;
 }
@@ -1118,13 +1118,13 @@ static doppel_status place_prepare(doppel_index *index, const entry_place *place
     return state.dead != now.dead ? dp_run_prepare_dead(place->run) : DOPPEL_OK;
 }
 
-/* So many entries more, or fewer. */
+/* Adds to the number of entries. */
 static void count_more(doppel_index *index, int64_t more) {
     uint64_t entries = atomic_load_explicit(&index->entries, memory_order_relaxed);
     atomic_store_explicit(&index->entries, entries + (uint64_t)more, memory_order_relaxed);
 }
 
-/* Sets a state that was prepared, and counts the entry. The time first: who sees an entry alive again sees it. */
+/* Sets a prepared state, and counts the entry. The time first: a reader that sees the entry alive again sees it. */
 static void place_set(doppel_index *index, const entry_place *place, entry_state state) {
     entry_state now = place_state(place);
     if (place->run) {
@@ -1286,9 +1286,9 @@ doppel_status doppel_index_compact(doppel_index *index, doppel_error *error) {
 
 /* ---- many entries at once ----
  *
- * Entries become items, which are sorted. Those that are in the index already get their new times where they stand; the
- * others become a run, or, when they are few, go into the head. What was changed in place is noted and changed back
- * when memory runs out later, so that all are added or none. */
+ * Entries become items, which are sorted. Existing ones get their new times in place; the others become a run, or, if
+ * few, go into the head. Changes in place are logged and undone if memory runs out later, so that all are added or
+ * none. */
 
 /* Up to FEW go into the head. More than MOST in one call may not fit one run together with the head. */
 #define FEW ((uint64_t)DP_HEAD_ROOM / 4)
@@ -1359,7 +1359,7 @@ static doppel_status make_items(bulk_insert *a, const bulk_entries *g) {
     return DOPPEL_OK;
 }
 
-/* ---- entries that are there ---- */
+/* ---- existing entries ---- */
 
 static doppel_status change(bulk_insert *a, const entry_place *place, entry_state state) {
     entry_state before = place_state(place);
@@ -1376,7 +1376,7 @@ static doppel_status change(bulk_insert *a, const entry_place *place, entry_stat
     return DOPPEL_OK;
 }
 
-/* Gives new times to those that are there, and leaves the others. */
+/* Updates the times of existing entries, and leaves the others. */
 static doppel_status take_out_known(bulk_insert *a) {
     size_t words = dp_item_words(&a->items), value_words = a->items.bits > 64 ? 2 : 1;
     uint64_t kept = 0;
@@ -1490,7 +1490,7 @@ doppel_status doppel_index_merge(doppel_index *index, const doppel_index *from, 
     } else if (status == DOPPEL_OK) {
         status = doppel_index_add_batch(index, (const void *)c.fingerprints.data, (const void *)c.owners.data,
                                         (const void *)c.expires.data, count);
-        /* Bits beyond the width can only come from a file that was made to deceive. */
+        /* Bits beyond the width can only come from a forged file. */
         damaged = status == DOPPEL_ERROR_USAGE ? from : index;
         status = status == DOPPEL_ERROR_USAGE ? DOPPEL_ERROR_STORE : status;
     }

@@ -1,8 +1,8 @@
-/* index.h - the inside of an index: what is published to readers, and what only the writer knows.
+/* index.h - the internals of an index: what is published to readers, and what only the writer uses.
  *
  * An index publishes one version at a time: an immutable list of runs, largest first, a growing level, and a head. A
- * reader pins the version it reads by writing its address into a slot of `pin`, so that nobody frees it; what no slot
- * holds is freed when the next one is published. One thread writes; another, the index's own, merges large runs. */
+ * reader pins the version it reads by writing its address into a slot of `pin`, so that it is not freed; versions in no
+ * slot are freed when the next one is published. One thread writes; another, the index's own, merges large runs. */
 #ifndef DP_HAMMING_INDEX_H
 #define DP_HAMMING_INDEX_H
 
@@ -11,10 +11,10 @@
 
 #include <pthread.h>
 
-/* A full head takes 4 bytes x 4096 to look through, which fits the first cache, and one merge in 4096 inserts. */
+/* Scanning a full head reads 4 bytes x 4096, which fits the L1 cache; there is one merge per 4096 inserts. */
 enum { DP_HEAD_ROOM = 4096, DP_PINS = 128, DP_MAX_RUNS = 64 };
 
-/* What an entry may take when the caller has not said. */
+/* Bytes per entry unless the caller says otherwise. */
 #define DP_BYTES_PER_ENTRY 40.0
 
 /* ---- the head ---- */
@@ -57,7 +57,7 @@ typedef struct dp_version {
     dp_growing *growing; /* where new entries go; NULL: into the head */
     dp_growing *full;    /* the one before, while it waits to be merged; NULL: none */
     dp_head *head;
-    struct dp_version *next; /* in the list of those that are published no more */
+    struct dp_version *next; /* in the list of retired versions */
 } dp_version;
 
 typedef struct dp_pin {
@@ -85,7 +85,7 @@ typedef struct dp_merger {
     _Atomic bool cancel;  /* what it merges is no longer wanted */
     uint64_t writer_most; /* entries that the writer merges at once */
     uint64_t growing_from, growing_least,
-        growing_most;         /* an index of so many has a growing level, of so many entries */
+        growing_most;         /* index size from which it has a growing level; bounds of its size */
     dp_run *unused;           /* runs to be freed */
     dp_growing *unused_level; /* levels to be freed */
     dp_merge_note *note;      /* changes since the merge began */
@@ -124,7 +124,7 @@ static inline bool dp_index_has_width(const doppel_index *index, const uint64_t 
     return index->bits >= 64 || fingerprint[0] >> index->bits == 0;
 }
 
-/* Gives a run without tables those that the index asks for. */
+/* Builds the tables of a run for the index. */
 doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_merging *merging);
 
 /* ---- the file of an index (docs/FORMAT.md): file.c ----
@@ -134,7 +134,7 @@ doppel_status dp_index_build(const doppel_index *index, dp_run *run, const dp_me
  * directory, which the header holds, or that of a block. */
 
 /* Sections and the data begin at multiples of a cache line. A block is small enough to be checked within some
- * microseconds, and large enough that its 8 bytes of checksum do not count. */
+ * microseconds, and large enough that its 8 bytes of checksum are negligible. */
 enum { DP_FILE_ALIGN = 64, DP_FILE_BLOCK = 1 << 16 };
 
 typedef struct dp_file_header {
@@ -182,7 +182,7 @@ static inline uint64_t dp_file_blocks(uint64_t data_size) {
 /* Checks every block of the file that a run lies in: DOPPEL_OK (in memory, too) or DOPPEL_ERROR_STORE. */
 doppel_status dp_run_check_file(const dp_run *run);
 
-/* Gives `status` again with its message: where it is DOPPEL_ERROR_STORE, which block of which file is damaged. */
+/* Returns `status` and sets its message: for DOPPEL_ERROR_STORE, which block of which file is damaged. */
 doppel_status dp_version_explain(const dp_version *version, doppel_status status, doppel_error *error);
 static inline doppel_status dp_index_explain(const doppel_index *index, doppel_status status, doppel_error *error) {
     if (status == DOPPEL_OK)

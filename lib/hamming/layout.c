@@ -35,7 +35,7 @@ static dp_bits mask_of(dp_cut cut) {
     return ones << cut.from;
 }
 
-/* Appends a cut; one that goes on where the last ended becomes a part of it. */
+/* Appends a cut; one that continues the last becomes a part of it. */
 static void add_cut(dp_table_layout *table, int from, int width) {
     dp_cut *last = table->cuts ? &table->cut[table->cuts - 1] : NULL;
     if (last && from + width == last->from) {
@@ -46,7 +46,7 @@ static void add_cut(dp_table_layout *table, int from, int width) {
     }
 }
 
-/* Appends the bits of `mask` from the highest to the lowest, at most `most` of them; gives those it took. */
+/* Appends the bits of `mask` from the highest to the lowest, at most `most` of them; returns those it took. */
 static dp_bits add_bits(dp_table_layout *table, dp_bits mask, int most) {
     dp_bits taken = 0;
     for (int bit = 127; bit >= 0 && most > 0; bit--)
@@ -83,8 +83,8 @@ static void add_table(dp_layout *layout, const dp_bits keys[2], const int most[2
     add_bits(table, all_bits(layout->bits) & ~table->key_mask, layout->bits);
 }
 
-/* The next choice of blocks after `chosen` (ascending) of `blocks`, in the order of dictionaries; false: there is none.
- */
+/* The next choice of blocks after `chosen` (ascending) of `blocks`, in the order of dictionaries; false: there is
+ * none. */
 static bool next_choice(int *chosen, int choose, int blocks) {
     int i = choose - 1;
     while (i >= 0 && chosen[i] == blocks - choose + i)

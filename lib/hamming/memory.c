@@ -1,5 +1,5 @@
-/* memory.c - memory of runs: from the heap while small, else mappings with huge pages, which make looking up something
- * in a table of hundreds of megabytes about one and a half times faster. */
+/* memory.c - memory of runs: from the heap while small, else mappings with huge pages, which make lookups in a table of
+ * hundreds of megabytes about one and a half times faster. */
 #include "hamming/run.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
 
-/* A mapping that begins at a huge page: more is asked for, and both ends are given back. */
+/* A mapping aligned to a huge page: it maps more, and unmaps both ends. */
 static void *map_aligned(size_t size) {
     size_t asked = size + HUGE_PAGE;
     char *data = mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -25,7 +25,7 @@ static void *map_aligned(size_t size) {
         munmap(data, before);
     if (before < HUGE_PAGE)
         munmap(data + before + size, HUGE_PAGE - before);
-    madvise(data + before, size, MADV_HUGEPAGE); /* a wish: nothing depends on it */
+    madvise(data + before, size, MADV_HUGEPAGE); /* a hint: nothing depends on it */
     return data + before;
 }
 

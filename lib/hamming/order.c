@@ -1,5 +1,5 @@
-/* order.c - the secret order of bits: an index puts every fingerprint into it first, so that a client
- * that chooses fingerprints cannot choose which of their bits make a key.
+/* order.c - the secret order of bits: an index permutes every fingerprint first, so that a client that chooses
+ * fingerprints cannot choose which of their bits form a key.
  *
  * A butterfly: from the widest stage to the narrowest, bit i and bit i + 2^s are swapped or not, by a random mask. Each
  * stage is its own inverse, so the way back is the same stages from the narrowest to the widest. */

@@ -3,8 +3,8 @@
  * doppel_plan_list -> doppel_plan_widen; dp_plan_run for a run of an index, dp_plan_join for a join.
  *
  * A layout is chosen by trying all that may be worth it (plans_find), each with the radii that make it exact (costs.c),
- * and taking the fastest that fits into the memory, else the smallest. layout.c knows what the names of layouts mean.
- */
+ * and taking the fastest that fits into the memory, else the smallest. layout.c knows what the names of layouts
+ * mean. */
 #include "hamming/hamming.h"
 #include "kernel/kernel.h"
 
@@ -13,11 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What is planned, and who gets the plans. */
+/* What is planned, and the callback that gets the plans. */
 typedef struct plan_search {
     dp_question question;
     int bits;
-    int most_tables; /* layouts for finding that have more are passed over */
+    int most_tables; /* layouts for finding with more are skipped */
     void (*found)(void *user, const dp_layout *layout, const doppel_plan *plan); /* no layout: a join */
     void *user;
     dp_layout layout; /* the one being tried */
@@ -30,7 +30,8 @@ typedef struct plan_search {
  * the logarithm of the count, where a bucket has about one entry. */
 
 /* Key bits are tried from LESS below the logarithm of the count to MORE above it: at LESS a bucket has 2^10 entries,
- * beyond which comparing costs more than another look; at MORE most are empty, and the directory outweighs the rest. */
+ * beyond which comparing costs more than another probe; at MORE most are empty, and the directory outweighs the
+ * rest. */
 enum { LESS = 10, MORE = 3 };
 
 /* 2^key bits / product of (blocks x bits) over the levels, where one exact key a table is enough: how many times fewer
@@ -85,8 +86,8 @@ static bool uses_all_tables(const doppel_plan *plan) {
     return true;
 }
 
-/* Offers a layout, unless it is one of those that another does as well as with less: it leaves a table unused. The
- * classic ones are offered in any case. */
+/* Offers a layout, unless it leaves a table unused: then another does as well with less. The classic ones are always
+ * offered. */
 static void try_layout(plan_search *search, const char *name, bool classic) {
     doppel_plan plan;
     if (dp_layout_parse(name, search->bits, &search->layout, NULL) != DOPPEL_OK)
@@ -221,7 +222,7 @@ static double table_places(const dp_question *question, double cell, double widt
     return !enough ? NUMBERS : cell / exp2(width) <= DP_BUCKET_LOAD ? 1 : ROWS;
 }
 
-/* Fingerprints that stand together in a bucket of a table. */
+/* Fingerprints per bucket of a table. */
 static double table_load(double cell, double width) {
     double load = cell;
     for (int bits = 1; bits <= width && load >= DP_BUCKET_LOAD; bits++)
@@ -427,7 +428,7 @@ static int by_number(double a, double b) {
     return (a > b) - (a < b);
 }
 
-/* Those that fit first, each part cheapest first; names decide what is left. */
+/* Those that fit first, cheapest first; ties by name. */
 static int compare_plans(const void *a, const void *b) {
     const doppel_plan *one = a, *other = b;
     if (one->fits != other->fits)
@@ -438,7 +439,7 @@ static int compare_plans(const void *a, const void *b) {
     return order ? order : strcmp(one->layout, other->layout);
 }
 
-/* Where nothing fits, the smallest comes first: it says what memory is needed. */
+/* If nothing fits, the smallest comes first: it shows the memory needed. */
 static void put_smallest_first(plan_list *list) {
     size_t smallest = 0;
     for (size_t i = 1; i < list->count; i++)

@@ -1,4 +1,4 @@
-/* run.c - what is read of a run, and what changes in it.
+/* run.c - reading and changing a run.
  *
  * dp_run_create -> (run_build.c and run_merge.c fill it) -> dp_run_search, dp_run_owners, dp_run_slot -> dp_run_free.
  * What is read of a mapped run is checked before it is used as a place, so that no file can lead out of its sections.
@@ -73,7 +73,7 @@ static doppel_status find_bucket(const dp_run *run, uint64_t position, uint64_t 
     return DOPPEL_ERROR_STORE;
 }
 
-/* Asks for places of a table to be checked. */
+/* Has places of a table checked. */
 static doppel_status run_touch_places(const dp_run *run, const dp_run_table *table, uint64_t from, uint64_t count) {
     size_t size = dp_filter_size(run);
     DP_TRY(dp_run_touch(run, (const char *)table->filter + from * size, count * size));
@@ -127,15 +127,15 @@ static inline uint64_t filter_at(const dp_run *run, const dp_run_table *table, u
     return run->bits > 64 ? ((const uint64_t *)table->filter)[place] : ((const uint32_t *)table->filter)[place];
 }
 
-/* Whether what stands at a place is below. Only where the rest is the same, the filter is read too. */
+/* Whether the number at a place is below. The filter is read only if the rest is equal. */
 static inline bool is_below(const sought *s, uint64_t place) {
     const dp_run_table *table = &s->run->table[0];
     uint64_t rest = rest_at(table, place);
     return rest != s->rest ? rest < s->rest : filter_at(s->run, table, place) < s->filter;
 }
 
-/* The first place of a bucket that is not below. The search begins where the number would stand if all were evenly
- * spread, which they nearly are; from there it looks at places 1, 2, 4, ... away, then halves. */
+/* The first place of a bucket that is not below. Interpolation first, as numbers are nearly uniform; from there it
+ * probes places 1, 2, 4, ... away, then bisects. */
 static uint64_t lower_place(const sought *s, dp_range range) {
     int rest_bits = s->run->table[0].rest_bits;
     uint64_t from = range.from, to = range.to;
@@ -198,7 +198,7 @@ static doppel_status list_owners(const dp_run *run, uint64_t start, dp_owners *o
     return dp_run_touch(run, owners->owner, count * sizeof(uint64_t));
 }
 
-/* Times are read by slot once the owners are known; those made since in memory need no check, which touch knows. */
+/* Times are read by slot once the owners are known; a column made in memory since needs no check, which touch knows. */
 static doppel_status touch_times(const dp_run *run, const dp_owners *owners) {
     _Atomic uint64_t *expires = atomic_load_explicit(&run->expires, memory_order_acquire);
     if (!expires || !run->backing)
@@ -254,7 +254,7 @@ doppel_status dp_run_prepare_expires(dp_run *run) {
     if (there && (!run->backing || (void *)there == run->expires_memory))
         return DOPPEL_OK;
     uint64_t slots = dp_run_slots(run);
-    /* What a file holds was written as plain numbers, and has been checked before it is copied. */
+    /* The column of a file is plain numbers, and is checked before it is copied. */
     doppel_status status = there ? dp_run_touch(run, (const void *)there, slots * sizeof(uint64_t)) : DOPPEL_OK;
     if (status != DOPPEL_OK)
         return status;

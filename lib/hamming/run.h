@@ -1,18 +1,18 @@
 /* run.h - a run: an immutable set of fingerprints with their owners, and tables that find them.
  *
- * A run has `count` positions, one a distinct fingerprint (reordered, see order.c), ascending. Table 0 holds the
+ * A run has `count` positions, one per distinct fingerprint (reordered, see order.c), ascending. Table 0 holds the
  * fingerprints in that order, so a position is a place in table 0; every other table holds the same fingerprints in its
  * own order, bucket after bucket, in any order inside a bucket. A fingerprint in a table is an arranged number
  * (dp_layout_arrange) cut in three, from the top: the key, which is the number of the bucket; the rest, in whole bytes;
  * and the filter, a column of numbers that kernels compare.
  *
- * Owners stand in slots. Slot p is the owner of position p, in ids[p]; where bit p of `shared` is set, the fingerprint
+ * Owners are in slots. Slot p is the owner of position p, in ids[p]; where bit p of `shared` is set, the fingerprint
  * has several owners: ids[p] is where its list begins in `lists`, a number of owners and then the owners, ascending.
- * The owner at lists[i] has slot count + i. An entry that is removed gets its bit in `dead`; times of expiry stand in
- * `expires`, both by slot. These two can change while others read, and are made when they are first needed.
+ * The owner at lists[i] has slot count + i. A removed entry gets its bit in `dead`; expiry times are in `expires`, both
+ * by slot. These two can change while others read, and are created on first use.
  *
- * A run lies in memory or in a mapped file. What is read of a run is read through the functions below, which ask the
- * file's owner to check a part before it is first used; a run in memory pays one branch for it. */
+ * A run is in memory or in a mapped file. It is read only through the functions below, which have the file's owner
+ * check a part before its first use; a run in memory pays one branch for it. */
 #ifndef DP_HAMMING_RUN_H
 #define DP_HAMMING_RUN_H
 
@@ -20,7 +20,7 @@
 
 /* ---- memory: memory.c ---- */
 
-/* Zeroed memory is not promised. Large blocks have huge pages. */
+/* The memory need not be zeroed. Large blocks use huge pages. */
 typedef struct dp_memory {
     void *data;
     size_t size;   /* as asked for */
@@ -28,7 +28,7 @@ typedef struct dp_memory {
 } dp_memory;
 
 bool dp_memory_alloc(dp_memory *block, size_t size);
-/* Gives back what lies beyond `size`, as far as the system allows. */
+/* Frees what is beyond `size`, as far as the system allows. */
 void dp_memory_trim(dp_memory *block, size_t size);
 void dp_memory_free(dp_memory *block);
 
@@ -58,7 +58,7 @@ typedef struct dp_schedule {
 
 enum { DP_MAX_BITS = 128, DP_REST_PADDING = 8, DP_MERGE_MOST = 68 };
 
-/* What a run in memory is made of. The filter of table 0 takes the place of the values. */
+/* What a run in memory is made of. The filter of table 0 replaces the values. */
 enum { DP_RUN_VALUES, DP_RUN_IDS, DP_RUN_LISTS, DP_RUN_SHARED, DP_RUN_TABLES, DP_RUN_BLOCKS };
 
 /* A run has fewer positions than a directory can count. */
@@ -85,7 +85,7 @@ typedef struct dp_run {
     void *expires_memory;           /* the same, for a column that was made here; the writer's */
     /* The index's, under its lock. */
     uint64_t holders;    /* versions that hold it, and a merge that reads it */
-    bool merging;        /* a merge in the background reads it: what changes in it is noted */
+    bool merging;        /* a background merge reads it: changes in it are logged */
     struct dp_run *next; /* in the list of those to be freed */
 } dp_run;
 
@@ -136,7 +136,7 @@ static inline doppel_status dp_run_touch(const dp_run *run, const void *from, si
     return __builtin_expect(!run->backing, 1) ? DOPPEL_OK : run->backing->touch(run->backing, from, size);
 }
 
-/* A new, empty run, to be filled by the caller; NULL when there is no memory. */
+/* A new, empty run, to be filled by the caller; NULL when out of memory. */
 dp_run *dp_run_create(int bits);
 void dp_run_free(dp_run *run);
 
@@ -167,7 +167,7 @@ static inline doppel_status dp_run_bucket(const dp_run *run, const dp_run_table 
     return DOPPEL_OK;
 }
 
-/* Where a number stands; *found is false when it does not. */
+/* The position of a number; *found is false if it is absent. */
 doppel_status dp_run_search(const dp_run *run, dp_bits value, bool *found, uint64_t *position);
 
 /* The owners of a position: `count` of them from owner[0], in slots from `slot`. */
@@ -205,7 +205,7 @@ doppel_status dp_run_prepare_expires(dp_run *run);
 void dp_run_set_dead(dp_run *run, uint64_t slot, bool dead);
 void dp_run_set_expires(dp_run *run, uint64_t slot, uint64_t expires);
 
-/* Marks as dead what expires at or before `now`; adds to *expired how many that were. */
+/* Marks entries that expire at or before `now` as dead; adds their number to *expired. */
 doppel_status dp_run_expire(dp_run *run, uint64_t now, uint64_t *expired);
 
 /* ---- making ---- */
@@ -226,17 +226,17 @@ static inline bool dp_merging_is_cancelled(const dp_merging *merging) {
     return merging && merging->cancel && atomic_load_explicit(merging->cancel, memory_order_relaxed);
 }
 
-/* One run without tables of what is alive in several, which may have tables or not. Fills `gone`, which
- * dp_merging_free frees. The writer may go on changing times and dead bits meanwhile: which of them the merged run has
- * is then not defined. */
+/* Merges the live entries of several runs, with or without tables, into one without tables. Fills `gone`, which
+ * dp_merging_free frees. The writer may change times and dead bits during the merge: whether the merged run has these
+ * changes is undefined. */
 doppel_status dp_run_merge(dp_merging *merging, dp_run **merged);
 static inline void dp_merging_free(dp_merging *merging) {
     for (int i = 0; i < merging->count; i++)
         dp_buffer_free(&merging->gone[i]);
 }
 
-/* Gives a run without tables its tables. Where `merging` (NULL: none) says what it was merged from,
- * buckets of tables that are alike are copied. */
+/* Gives a run without tables its tables. If `merging` (NULL: none) says what it was merged from, buckets of equal
+ * tables are copied. */
 doppel_status dp_run_build(dp_run *run, const dp_layout *layout, const dp_merging *merging);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-/* The number of fingerprints that are arranged at a time: two arrays of them fit the first cache. */
+/* The number of fingerprints that are arranged at a time: two arrays of them fit the L1 cache. */
 enum { BATCH = 512 };
 
 /* Bytes beyond the end of a column that can be read and written: buckets are copied by whole cache lines. */
@@ -31,7 +31,7 @@ static inline uint64_t fill_key(const table_filling *filling, const uint64_t *ar
     return bits > 64 ? arranged[1] >> (64 - key_bits) : arranged[0] >> (bits - key_bits);
 }
 
-/* Writes an arranged number, but for its key, to a place. */
+/* Writes an arranged number, without its key, to a place. */
 static inline void fill_place(const table_filling *filling, const uint64_t *arranged, uint64_t place) {
     bool wide = filling->run->bits > 64;
     uint64_t above = wide ? arranged[1] : arranged[0] >> 32;
@@ -54,7 +54,7 @@ static inline void fill_place(const table_filling *filling, const uint64_t *arra
  * The sort is by radix from the top, stable, between two arrays: the value's bits first, then the owner's. A step
  * takes the bits that leave about eight items in a part; small parts are sorted by insertion. */
 
-/* Digits of 8 to 11 bits: 2048 write positions still fit the second cache. */
+/* Digits of 8 to 11 bits: 2048 write positions still fit the L2 cache. */
 enum { DIGIT_LEAST = 8, DIGIT_MOST = 11, SMALL_PART = 24, WORDS_MOST = 4 };
 
 typedef struct sorter {
@@ -180,7 +180,7 @@ static void sort_part(const sorter *s, item_part p, int words) {
                       words);
 }
 
-/* Of items alike the last stays. */
+/* Of equal items the last is kept. */
 static void keep_last(dp_items *items, const sorter *s) {
     size_t words = dp_item_words(items), kept = 0;
     for (size_t i = 0; i < items->count; i++) {
@@ -335,7 +335,7 @@ static void place_keys(const table_filling *f, const uint64_t *arranged, size_t 
         fill_place(f, arranged, f->directory[fill_key(f, arranged) + 1]++);
 }
 
-/* How many numbers each bucket has becomes where each begins. */
+/* Turns counts per bucket into start positions. */
 static void begin_buckets(const table_filling *f) {
     uint32_t start = 0;
     uint32_t *directory = f->directory;
@@ -393,7 +393,7 @@ static void place_all_in_order(const table_filling *f) {
     }
 }
 
-/* Table 0: what stands at position p goes to place p. */
+/* Table 0: position p goes to place p. */
 static void fill_in_order(const table_filling *f) {
     uint64_t key = 0;
     size_t words = f->run->bits > 64 ? 2 : 1;
@@ -527,7 +527,7 @@ static doppel_status open_source(copying *c, const dp_merging *merging, int i) {
     return DOPPEL_OK;
 }
 
-/* *worth is false when most would have to be arranged anew. */
+/* *worth is false if most would have to be rearranged. */
 static doppel_status open_all(copying *c, const dp_merging *merging, bool *worth) {
     uint64_t fresh = 0;
     for (int i = 0; i < merging->count; i++)
@@ -547,7 +547,7 @@ static doppel_status open_all(copying *c, const dp_merging *merging, bool *worth
 
 /* ---- copying ---- */
 
-/* Short pieces by a whole cache line: what is too much is written over by what follows. */
+/* Short pieces by a whole cache line: the excess is overwritten by what follows. */
 static inline void copy_piece(uint8_t *to, const uint8_t *from, size_t size) {
     if (size <= COLUMN_SLACK)
         memcpy(to, from, COLUMN_SLACK);

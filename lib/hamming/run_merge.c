@@ -1,4 +1,4 @@
-/* run_merge.c - one run without tables of what is alive in several.
+/* run_merge.c - one run without tables of the live entries of several.
  *
  * Each run is read by a run_cursor, a stretch of numbers at a time. The run_cursor with the smallest number gives all
  * it has below the smallest of the others; where nothing of that has lists, times or dead owners, it is copied as it
@@ -19,13 +19,13 @@ typedef struct merged_run {
     uint64_t *times;   /* by position; NULL: nothing expires */
     dp_buffer lists;   /* uint64_t */
     dp_buffer listed;  /* the times of what is in lists, when there are times */
-    owner_time *owner; /* of the number at hand */
+    owner_time *owner; /* of the current number */
     size_t owners, owner_room;
 } merged_run;
 
 /* ---- writing the merged run: numbers, owners, lists of owners, times ---- */
 
-/* For at most `most` numbers, `timed` when some expire. False when there is no memory, here and below. */
+/* For at most `most` numbers, `timed` when some expire. False when out of memory, here and below. */
 static bool merged_init(merged_run *m, dp_run *run, uint64_t most, bool timed) {
     *m = (merged_run){.words = run->bits > 64 ? 2 : 1, .run = run, .shared_words = (most + 63) / 64};
     if (!dp_memory_alloc(&run->block[DP_RUN_VALUES], most * (size_t)m->words * 8) ||
@@ -47,7 +47,7 @@ static void merged_free(merged_run *m) {
 /* ---- owners of one number ---- */
 
 /* Adds those of a number's owners, ascending, that are alive to those gathered so far; owners of the number before are
- * forgotten by owners = 0. Each dead bit is read once: the writer may change it meanwhile. What is alive is first
+ * forgotten by owners = 0. Each dead bit is read once: the writer may change it concurrently. What is alive is first
  * appended, then merged from the end: there is room for it twice. */
 static bool merged_gather(merged_run *m, const dp_run *run, const dp_owners *owners) {
     if (!dp_reserve(&m->owner, &m->owner_room, m->owners + 2 * owners->count, sizeof *m->owner))
@@ -110,7 +110,7 @@ static bool merged_give(merged_run *m, const uint64_t *number) {
     return true;
 }
 
-/* ---- as they stand ---- */
+/* ---- unchanged ---- */
 
 /* Writes numbers with one owner each, who never expires. */
 static void merged_give_stretch(merged_run *m, const uint64_t *numbers, const uint64_t *owners, uint64_t count) {
@@ -187,8 +187,7 @@ static inline bool at_end(const run_cursor *c) {
     return c->at == c->run->count;
 }
 
-/* Whether the numbers just loaded go on ascending within their width. Tables are made on that, and a file may have been
- * made to deceive. */
+/* Whether the numbers just loaded keep ascending within their width. Tables rely on that, and a file may be forged. */
 static bool ascends(run_cursor *c) {
     int bits = c->run->bits, words = bits > 64 ? 2 : 1;
     for (uint64_t i = c->at; i < c->loaded; i++) {
@@ -248,7 +247,7 @@ static doppel_status give_front(merger *m, run_cursor *lead) {
     return good ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* `count` numbers of a run_cursor, as they stand. */
+/* Copies `count` numbers of a run_cursor unchanged. */
 static doppel_status give_stretch(merger *m, run_cursor *c, uint64_t count) {
     DP_TRY(dp_run_touch(c->run, c->run->ids + c->at, count * 8));
     merged_give_stretch(&m->merged, c->next, c->run->ids + c->at, count);

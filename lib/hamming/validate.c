@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What is being looked at; every function below gives DOPPEL_OK, or fails with a reason. */
+/* What is being checked; every function below returns DOPPEL_OK, or fails with a reason. */
 typedef struct check {
     const doppel_index *index;
     const dp_version *version;
@@ -39,7 +39,7 @@ static uint64_t mixed(dp_bits value) {
     return dp_hash_mix((uint64_t)value ^ dp_hash_mix((uint64_t)(value >> 64) + 1));
 }
 
-/* Whether the bytes of the rest hold no bit that is not its. */
+/* Whether the unused bits of the rest are 0. */
 static bool rest_is_clean(const dp_run_table *table, uint64_t place) {
     if (table->rest_bits == 8 * table->rest_bytes)
         return true;

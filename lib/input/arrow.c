@@ -1,7 +1,7 @@
 /* arrow.c - tables: columns of Arrow arrays as texts (doppel_column_init, doppel_column_get), and documents of their
  * rows (dp_table_open, dp_table_next on the reading side, dp_format_table on any thread).
  *
- * Strings are not copied. Row r of a column is entry offset + r of its buffers; in a struct the struct's own offset is
+ * Strings are not copied. Row r of a column is entry offset + r of its buffers; in structs their own offsets are
  * added. With a dictionary, the entry is an index into it, and the dictionary has an offset of its own. An index that
  * is out of bounds is null, so that a malformed one reads nothing outside.
  *
@@ -93,10 +93,12 @@ static bool is_whole(const struct ArrowArray *array, int buffers, int64_t rows) 
 
 /* ---- a column ---- */
 
-static bool find_child(const struct ArrowSchema *schema, const char *name, int64_t *child) {
-    for (*child = 0; *child < schema->n_children; ++*child)
-        if (schema->children[*child]->name && !strcmp(schema->children[*child]->name, name))
+static bool find_child(const struct ArrowSchema *schema, doppel_slice name, int64_t *child) {
+    for (*child = 0; *child < schema->n_children; ++*child) {
+        const char *own = schema->children[*child]->name;
+        if (own && strlen(own) == name.length && !memcmp(own, name.data, name.length))
             return true;
+    }
     return false;
 }
 
@@ -125,29 +127,56 @@ static doppel_status set_values(doppel_column *column, const struct ArrowSchema 
     return rows < 0 || !is_whole(column->values, buffers, rows) ? malformed(error) : DOPPEL_OK;
 }
 
+/* Finds the child that a path leads to in a struct, which it may lead through, as keys.c does in objects: one with the
+ * whole path as its name, else the one whose name ends at the first dot. *rest: what is left of the path. */
+static bool find_step(const struct ArrowSchema *schema, doppel_slice path, int64_t *child, doppel_slice *rest) {
+    const char *dot = memchr(path.data, '.', path.length), *end = path.data + path.length;
+    *rest = (doppel_slice){NULL, 0};
+    if (strcmp(schema->format, "+s") != 0)
+        return false;
+    if (find_child(schema, path, child))
+        return true;
+    if (!dot || dot == path.data || dot + 1 == end)
+        return false;
+    *rest = (doppel_slice){dot + 1, (size_t)(end - dot - 1)};
+    return find_child(schema, (doppel_slice){path.data, (size_t)(dot - path.data)}, child);
+}
+
+/* Moves column->array and the schema to where a path leads; `rows` are the entries that must be there. */
+static doppel_status follow(doppel_column *column, const struct ArrowSchema **schema, doppel_slice path, int64_t *rows,
+                            bool *found, doppel_error *error) {
+    int64_t child;
+    *found = false;
+    for (doppel_slice rest; path.data && find_step(*schema, path, &child, &rest); path = rest) {
+        const struct ArrowArray *array = column->array;
+        if (column->depth == DOPPEL_COLUMN_DEPTH)
+            return dp_fail(error, DOPPEL_ERROR_INPUT, "is in more than %d structs", DOPPEL_COLUMN_DEPTH - 1);
+        if (!is_whole(array, 0, *rows) || child >= array->n_children || !array->children || !array->children[child] ||
+            __builtin_add_overflow(*rows, array->offset, rows))
+            return malformed(error);
+        column->parents[column->depth++] = array;
+        column->array = array->children[child];
+        *schema = (*schema)->children[child];
+        *found = !rest.data;
+    }
+    return DOPPEL_OK;
+}
+
 doppel_status doppel_column_init(doppel_column *column, const struct ArrowSchema *schema,
                                  const struct ArrowArray *array, const char *name, bool *found, doppel_error *error) {
-    int64_t rows = array->length, child = 0;
+    int64_t rows = array->length;
+    bool there = true;
     *column = (doppel_column){.array = array};
     if (found)
         *found = true;
     if (rows < 0 || !is_whole(array, 0, rows))
         return malformed(error);
-    if (name) {
-        bool there = !strcmp(schema->format, "+s") && find_child(schema, name, &child);
-        if (found)
-            *found = there;
-        if (!there)
-            return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "is not there");
-        if (child >= array->n_children || !array->children || !array->children[child])
-            return malformed(error);
-        column->parent = array;
-        column->at = array->offset;
-        column->array = array->children[child];
-        schema = schema->children[child];
-        if (__builtin_add_overflow(rows, column->at, &rows))
-            return malformed(error);
-    }
+    if (name)
+        DP_TRY(follow(column, &schema, doppel_slice_of(name), &rows, &there, error));
+    if (found)
+        *found = there;
+    if (!there)
+        return found ? DOPPEL_OK : dp_fail(error, DOPPEL_ERROR_INPUT, "does not exist");
     return set_values(column, schema, rows, error);
 }
 
@@ -278,8 +307,14 @@ static int print_value(const doppel_column *column, int64_t at, char *room) {
 doppel_slice doppel_column_get(const doppel_column *column, uint64_t row, char *room) {
     const doppel_slice null = {NULL, 0};
     const struct ArrowArray *array = column->array, *values = column->values;
-    int64_t at = column->at + (int64_t)row + array->offset;
-    if ((column->parent && is_null(column->parent, column->parent->offset + (int64_t)row)) || is_null(array, at))
+    int64_t at = (int64_t)row;
+    for (int i = 0; i < column->depth; i++) {
+        at += column->parents[i]->offset;
+        if (is_null(column->parents[i], at))
+            return null;
+    }
+    at += array->offset;
+    if (is_null(array, at))
         return null;
     if (column->index != NOTHING) {
         int64_t entry = get_integer((value_kind)column->index, array->buffers[1], at);
@@ -312,14 +347,26 @@ static void release_table(dp_table *table) {
     free(table);
 }
 
-/* The names of the columns that are wanted; their number. */
-static size_t wanted_columns(const doppel_input_options *options, const char *names[DP_FIELDS + DP_EXTRA]) {
+/* The names of the columns that are wanted: the keys, the names of their parts, the structs that paths lead into. */
+typedef struct wanted_columns {
+    const char *names[DP_FIELDS + DP_EXTRA + DP_NAMES];
+    size_t count;
+    dp_buffer text; /* the names */
+} wanted_columns;
+
+/* False: no memory. */
+static bool wanted_columns_init(wanted_columns *wanted, const doppel_input_options *options) {
     dp_reader reader = {.options = options};
-    size_t count = DP_FIELDS + options->extra_count;
-    dp_fields_init(&reader);
-    for (size_t i = 0; i < count; i++)
-        names[i] = reader.fields[i].key;
-    return count;
+    bool fine = dp_fields_init(&reader);
+    *wanted = (wanted_columns){.count = reader.field_count};
+    for (size_t i = 0; i < wanted->count && fine; i++)
+        fine = dp_buffer_add(&wanted->text, reader.fields[i].key, reader.fields[i].key_length) &&
+               dp_buffer_add(&wanted->text, "", 1);
+    for (size_t i = 0, at = 0; i < wanted->count && fine; i++, at += strlen(wanted->text.data + at) + 1)
+        wanted->names[i] = wanted->text.data + at;
+    if (!fine)
+        dp_buffer_free(&wanted->text);
+    return fine;
 }
 
 /* The reader of tables has failed: that ends the table (unit->failure) or, without memory and when interrupted, the
@@ -337,17 +384,20 @@ static void reader_failed(dp_unit *unit, doppel_status status, const doppel_erro
 
 bool dp_table_open(dp_table_cursor *cursor, const doppel_input_options *options, const char *path, uint64_t file_bytes,
                    dp_unit *unit) {
-    const char *names[DP_FIELDS + DP_EXTRA];
-    size_t count = wanted_columns(options, names);
+    wanted_columns wanted;
     doppel_error error = {0};
     dp_table *table = calloc(1, sizeof *table);
-    if (!table)
+    if (!table || !wanted_columns_init(&wanted, options)) {
+        free(table);
         return dp_unit_no_memory(unit);
+    }
     table->tables = options->tables;
     table->table.size = sizeof table->table;
     table->file_bytes = file_bytes;
     atomic_init(&table->users, 1);
-    doppel_status status = options->tables->open(path, names, count, &table->table, options->tables->user, &error);
+    doppel_status status =
+        options->tables->open(path, wanted.names, wanted.count, &table->table, options->tables->user, &error);
+    dp_buffer_free(&wanted.text);
     if (status != DOPPEL_OK) {
         reader_failed(unit, status, &error);
         free(table);
@@ -428,7 +478,7 @@ static uint64_t share_of(const dp_table *table, uint64_t rows) {
 }
 
 static void wrong_rows(dp_unit *unit) {
-    snprintf(unit->failure, sizeof unit->failure, "a part has not the number of rows that the table says");
+    snprintf(unit->failure, sizeof unit->failure, "a part does not have the number of rows that the table states");
 }
 
 /* The next batch of the large part that is open; false when it has no more. */
@@ -480,30 +530,87 @@ bool dp_table_next(dp_table_cursor *cursor, dp_unit *unit) {
 
 /* ---- documents ---- */
 
-/* The columns of a batch; those that are not there have no array. */
+/* The columns of a batch; those that are not there have no array. A field has a column, or several that are joined. */
 typedef struct row_columns {
-    doppel_column column[DP_FIELDS + DP_EXTRA];
-    char room[DP_FIELDS + DP_EXTRA][DOPPEL_COLUMN_ROOM];
+    doppel_column column[DP_FIELDS + DP_EXTRA], part[DP_PARTS];
+    bool joined[DP_FIELDS + DP_EXTRA]; /* of its parts */
+    bool any_joined;
+    doppel_slice value[DP_FIELDS + DP_EXTRA]; /* joined, of the current row */
+    char room[DP_FIELDS + DP_EXTRA][DOPPEL_COLUMN_ROOM], part_room[DP_PARTS][DOPPEL_COLUMN_ROOM];
 } row_columns;
 
-static bool init_columns(dp_reader *reader, dp_unit *unit, const char *file, row_columns *columns) {
-    const dp_table_batch *batch = &unit->table;
-    const doppel_table *table = &batch->table->table;
-    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++) {
-        doppel_column *column = &columns->column[i];
-        const char *key = reader->fields[i].key;
-        doppel_error error = {0};
-        bool found = false;
-        if (doppel_column_init(column, &batch->schema, &batch->array, key, &found, &error) != DOPPEL_OK) {
-            dp_reader_bad_file(reader, unit, file, "the column \"%s\" %s", key, error.message);
+/* The column of a field, by a path. A struct is no URL and no title, as an object of JSON is none. */
+static doppel_status init_column(const dp_table_batch *batch, size_t field, doppel_slice path, doppel_column *column,
+                                 doppel_error *error) {
+    const struct ArrowSchema *schema = &batch->schema;
+    int64_t rows = batch->array.length;
+    bool found;
+    *column = (doppel_column){.array = &batch->array};
+    if (rows < 0 || !is_whole(&batch->array, 0, rows))
+        return malformed(error);
+    DP_TRY(follow(column, &schema, path, &rows, &found, error));
+    bool no_value = (field == DP_FIELD_URL || field == DP_FIELD_TITLE) && !strcmp(schema->format, "+s");
+    if (found && !no_value)
+        return set_values(column, schema, rows, error);
+    column->array = NULL;
+    return DOPPEL_OK;
+}
+
+/* A column by the name of a field or of a part of it. */
+static bool find_column(dp_reader *reader, dp_unit *unit, size_t field, const dp_json_field *name,
+                        doppel_column *column) {
+    doppel_error error = {0};
+    doppel_slice path = {name->key, name->key_length};
+    if (init_column(&unit->table, field, path, column, &error) == DOPPEL_OK)
+        return true;
+    dp_reader_bad_file(reader, unit, unit->names.data, "the column \"%.*s\" %s", (int)path.length, path.data,
+                       error.message);
+    return false;
+}
+
+/* The columns of the parts of a field, if it has no column by itself: one is the field's, several are joined. */
+static bool find_parts(dp_reader *reader, dp_unit *unit, size_t first, size_t end, row_columns *columns) {
+    size_t field = reader->parts[first].field, found = 0, last = 0;
+    bool whole = columns->column[field].array;
+    for (size_t i = first; i < end; i++) {
+        columns->part[i].array = NULL;
+        if (!whole && !find_column(reader, unit, field, &reader->fields[reader->parts[i].name], &columns->part[i]))
             return false;
+        if (columns->part[i].array) {
+            last = i;
+            found++;
         }
-        if (found)
-            reader->seen |= (uint64_t)1 << i;
-        else
-            column->array = NULL;
+        if (whole || columns->part[i].array)
+            reader->parts_seen |= (uint64_t)1 << i;
     }
-    if (columns->column[DP_FIELD_TEXT].array || columns->column[DP_FIELD_HTML].array)
+    if (found == 1)
+        columns->column[field] = columns->part[last];
+    columns->joined[field] = found > 1;
+    columns->any_joined = columns->any_joined || found > 1;
+    return true;
+}
+
+static bool has_column(const row_columns *columns, size_t field) {
+    return columns->column[field].array || columns->joined[field];
+}
+
+static bool init_columns(dp_reader *reader, dp_unit *unit, const char *file, row_columns *columns) {
+    const doppel_table *table = &unit->table.table->table;
+    size_t fields = DP_FIELDS + reader->options->extra_count;
+    columns->any_joined = false;
+    for (size_t i = 0; i < fields; i++) {
+        columns->joined[i] = false;
+        if (!find_column(reader, unit, i, &reader->fields[i], &columns->column[i]))
+            return false;
+    }
+    for (size_t i = 0, end; i < reader->part_count; i = end) {
+        end = dp_parts_end(reader, i);
+        if (!find_parts(reader, unit, i, end, columns))
+            return false;
+    }
+    for (size_t i = 0; i < fields; i++)
+        reader->seen |= has_column(columns, i) ? (uint64_t)1 << i : 0;
+    if (has_column(columns, DP_FIELD_TEXT) || has_column(columns, DP_FIELD_HTML))
         return true;
     dp_reader_bad_file(reader, unit, file, "has no column \"%s\" or \"%s\": name the one with the text%s%s",
                        reader->fields[DP_FIELD_TEXT].key, reader->fields[DP_FIELD_HTML].key,
@@ -511,8 +618,45 @@ static bool init_columns(dp_reader *reader, dp_unit *unit, const char *file, row
     return false;
 }
 
+/* Joins the values of a field's parts, with a line end between each two; null is nothing. There is room. */
+static doppel_slice join_values(const doppel_slice *values, size_t count, dp_buffer *joined) {
+    const char *start = joined->data + joined->size;
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!values[i].data)
+            continue;
+        if (any)
+            dp_buffer_add(joined, "\n", 1);
+        dp_buffer_add(joined, values[i].data, values[i].length);
+        any = true;
+    }
+    return (doppel_slice){any ? start : NULL, (size_t)(joined->data + joined->size - start)};
+}
+
+/* Makes the values of a row that are joined; false when there is no memory. */
+static bool join_columns(dp_reader *reader, row_columns *columns, uint64_t row) {
+    doppel_slice values[DP_PARTS];
+    size_t room = 1;
+    for (size_t i = 0; i < reader->part_count; i++) {
+        const doppel_column *part = &columns->part[i];
+        bool wanted = columns->joined[reader->parts[i].field] && part->array;
+        values[i] = wanted ? doppel_column_get(part, row, columns->part_room[i]) : (doppel_slice){NULL, 0};
+        room += values[i].length + 1;
+    }
+    reader->joined.size = 0;
+    if (!dp_reserve(&reader->joined.data, &reader->joined.capacity, room, 1)) /* it must not move once it is used */
+        return false;
+    for (size_t i = 0, end; i < reader->part_count; i = end) {
+        end = dp_parts_end(reader, i);
+        columns->value[reader->parts[i].field] = join_values(&values[i], end - i, &reader->joined);
+    }
+    return true;
+}
+
 static doppel_slice get_field(row_columns *columns, size_t field, uint64_t row) {
     const doppel_column *column = &columns->column[field];
+    if (columns->joined[field])
+        return columns->value[field];
     return column->array ? doppel_column_get(column, row, columns->room[field]) : (doppel_slice){NULL, 0};
 }
 
@@ -541,6 +685,10 @@ static bool set_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, do
 }
 
 static void read_row(dp_reader *reader, dp_unit *unit, row_columns *columns, const dp_raw_record *at, uint64_t row) {
+    if (columns->any_joined && !join_columns(reader, columns, row)) {
+        dp_unit_no_memory(unit);
+        return;
+    }
     doppel_slice text = get_field(columns, DP_FIELD_TEXT, row), html = get_field(columns, DP_FIELD_HTML, row);
     doppel_document document = dp_reader_document(reader, at);
     size_t length = text.length + html.length;
@@ -560,8 +708,9 @@ static void read_row(dp_reader *reader, dp_unit *unit, row_columns *columns, con
     document.title = get_field(columns, DP_FIELD_TITLE, row);
     for (size_t i = 0; i < reader->options->extra_count; i++)
         reader->extra[i] = get_field(columns, DP_FIELDS + i, row);
-    /* A value that was written out stands in `columns`. */
-    document.stays = unit->table.table->table.in_memory && columns->column[DP_FIELD_TEXT].kind <= VIEW;
+    /* A value that was written out stands in `columns`, one that was joined in the reader. */
+    document.stays = unit->table.table->table.in_memory && !columns->joined[DP_FIELD_TEXT] &&
+                     columns->column[DP_FIELD_TEXT].kind <= VIEW;
     document.from_table = true;
     document.html = html;
     document.charset = html.data ? DP_CHARSET_UTF8 : NULL;

@@ -1,4 +1,4 @@
-/* decode.c - archived bodies of HTTP without what wrapped them on the way: chunks, gzip, deflate, br, zstd.
+/* decode.c - archived HTTP bodies without their transfer and content codings: chunks, gzip, deflate, br, zstd.
  *
  * The codings are taken off from the outside in: those of the transfer, last one first, then those of the content. Each
  * step goes from one buffer of the decoder to the other. */
@@ -16,7 +16,7 @@
 /* Buffers above this are given back after use. */
 #define KEEP ((size_t)16 << 20)
 
-/* What is looked at of a body to tell text. */
+/* Bytes of a body by which text is recognised. */
 #define TEXT_LOOK 512
 
 void dp_body_decoder_free(dp_body_decoder *decoder) {
@@ -46,7 +46,7 @@ static dp_decoded grow(const step *s) {
     return dp_reserve(&s->out->data, &s->out->capacity, want, 1) ? DP_DECODED_ALL : DP_DECODED_NO_MEMORY;
 }
 
-/* How much output may still come into the buffer as it is. */
+/* Free room in the output buffer. */
 static size_t room(const step *s) {
     size_t most = s->decoder->limit + 1, end = s->out->capacity < most ? s->out->capacity : most;
     size_t left = end - s->out->size;
@@ -181,9 +181,9 @@ static dp_decoded take_zstd(step *s) {
     while ((result = grow(s)) == DP_DECODED_ALL) {
         ZSTD_outBuffer out = {s->out->data + s->out->size, room(s), 0};
         size_t hint = ZSTD_decompressStream(decoder->zstd, &out, &in);
-        s->out->size += out.pos;
-        if (ZSTD_isError(hint))
+        if (ZSTD_isError(hint)) /* then out.pos says nothing: frames of old formats set it without writing anything */
             return DP_DECODED_PART;
+        s->out->size += out.pos;
         if (in.pos == in.size && (!hint || out.pos < out.size))
             return hint ? DP_DECODED_PART : DP_DECODED_ALL;
     }
@@ -218,8 +218,8 @@ static bool is_text(doppel_slice body) {
     return true;
 }
 
-/* Takes one coding off. What does not begin as the coding does stays as it is, and so does text that cannot be read as
- * it is said to be packed; but chunks are text themselves. */
+/* Takes one coding off. A body that does not begin as the coding does is unchanged, and so is text that cannot be
+ * decoded; but chunks are text themselves. */
 static dp_decoded take_coding(dp_body_decoder *decoder, doppel_slice name, doppel_slice *body) {
     dp_buffer *out = &decoder->bytes[body->data && body->data == decoder->bytes[0].data];
     const struct coding *coding = find_coding(name);

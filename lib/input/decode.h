@@ -1,4 +1,4 @@
-/* decode.h - archived bodies of HTTP without what wrapped them on the way. */
+/* decode.h - archived HTTP bodies without their transfer and content codings. */
 #ifndef DP_DECODE_H
 #define DP_DECODE_H
 
@@ -6,7 +6,7 @@
 
 #include <strings.h>
 
-/* A body as it was archived, with the values of the fields that say what wraps it; data NULL: there is no such field.
+/* A body as it was archived, with the values of the fields that name its codings; data NULL: there is no such field.
  */
 typedef struct dp_encoded_body {
     doppel_slice bytes, content_encoding, transfer_encoding;
@@ -14,7 +14,7 @@ typedef struct dp_encoded_body {
 
 typedef enum dp_decoded {
     DP_DECODED_ALL,
-    DP_DECODED_PART, /* it breaks off or is damaged: this is what comes before that */
+    DP_DECODED_PART, /* it is truncated or damaged: this is the part before that */
     DP_DECODED_TOO_LONG,
     DP_DECODED_UNKNOWN, /* a coding that is not known */
     DP_DECODED_NO_MEMORY
@@ -31,9 +31,9 @@ typedef struct dp_body_decoder {
 void dp_body_decoder_free(dp_body_decoder *decoder);
 
 /* The body without chunks (Transfer-Encoding) and without gzip, deflate, br and zstd (both). A body that does not begin
- * as its coding does was unwrapped before it was archived, as is common: it is given as it stands. So is text with a
- * coding that is not known, as names of charsets and the like are found there. `body` is borrowed from the response or
- * the decoder. */
+ * as its coding does was decoded before it was archived, as is common: it is given unchanged. So is text with an
+ * unknown coding, as names of charsets and the like are found there. `body` is borrowed from the response or the
+ * decoder. */
 dp_decoded dp_body_decode(dp_body_decoder *decoder, const dp_encoded_body *encoded, doppel_slice *body);
 
 /* ---- slices ---- */

@@ -1,7 +1,7 @@
 /* docx.c - Word documents (.docx): a ZIP file in which word/document.xml has the text, and footnotes.xml and
- * endnotes.xml beside it have the notes.
+ * endnotes.xml next to it have the notes.
  *
- * The ZIP file stands in memory. Its directory is at its end; each part that is wanted is unpacked at once, into as
+ * The ZIP file is in memory. Its directory is at its end; each part that is wanted is unpacked at once, into as
  * many bytes as the directory says, which are limited. Of the XML, the text of <t> elements counts; paragraphs, line
  * breaks and tabs separate. What was deleted or moved away while changes were tracked, field codes, and the second
  * rendering of a picture's text (<Fallback>) do not count. Every place that the file names is checked against its
@@ -30,7 +30,8 @@ enum { LOCAL_HEADER = 30, DIRECTORY_ENTRY = 46, DIRECTORY_END = 22, LONGEST_COMM
 typedef struct zip_part {
     const char *data;
     size_t packed, size;
-    bool stored; /* not compressed */
+    uint32_t checksum; /* 0: it has none */
+    bool stored;       /* not compressed */
 } zip_part;
 
 /* Where the directory's end record is; NULL: there is none. */
@@ -48,6 +49,7 @@ static bool take_part(doppel_slice zip, const char *entry, zip_part *part) {
     size_t at = get32(entry + 42), method = get16(entry + 10);
     bool encrypted = get16(entry + 8) & 1;
     *part = (zip_part){.packed = get32(entry + 20), .size = get32(entry + 24), .stored = method == 0};
+    part->checksum = (uint32_t)get32(entry + 16);
     if (encrypted || (method != 0 && method != 8) || at > zip.length || zip.length - at < LOCAL_HEADER)
         return false;
     const char *local = zip.data + at;
@@ -87,6 +89,11 @@ static part_result find_part(doppel_slice zip, const char *end, const char *name
     return PART_ABSENT;
 }
 
+static docx_result check_part(const zip_part *part, const dp_buffer *xml) {
+    bool same = !part->checksum || libdeflate_crc32(0, xml->data, xml->size) == part->checksum;
+    return same ? DOCX_READ : DOCX_DAMAGED;
+}
+
 /* Unpacks a part into `xml`. */
 static docx_result unpack(const zip_part *part, size_t limit, dp_buffer *xml) {
     if (part->size > limit)
@@ -96,7 +103,7 @@ static docx_result unpack(const zip_part *part, size_t limit, dp_buffer *xml) {
     xml->size = part->size;
     if (part->stored) {
         memcpy(xml->data, part->data, part->size);
-        return DOCX_READ;
+        return check_part(part, xml);
     }
     struct libdeflate_decompressor *unpacker = libdeflate_alloc_decompressor();
     if (!unpacker)
@@ -104,7 +111,7 @@ static docx_result unpack(const zip_part *part, size_t limit, dp_buffer *xml) {
     enum libdeflate_result result =
         libdeflate_deflate_decompress(unpacker, part->data, part->packed, xml->data, part->size, NULL);
     libdeflate_free_decompressor(unpacker);
-    return result == LIBDEFLATE_SUCCESS ? DOCX_READ : DOCX_DAMAGED;
+    return result == LIBDEFLATE_SUCCESS ? check_part(part, xml) : DOCX_DAMAGED;
 }
 
 /* ---- the text of its XML ---- */
@@ -274,7 +281,7 @@ static docx_result read_docx(doppel_slice zip, size_t limit, dp_buffer *xml, dp_
 
 static void docx_read(dp_reader *reader, dp_unit *unit, const char *file) {
     static const char *const why[] = {
-        [DOCX_NO_ZIP] = "not a Word document, in spite of its name",
+        [DOCX_NO_ZIP] = "not a Word document, despite its name",
         [DOCX_OLD] = "a Word document with a password, or of the old kind (.doc): save it as .docx without one",
         [DOCX_DAMAGED] = "a damaged Word document",
         [DOCX_NO_TEXT] = "not a Word document: it has no word/document.xml"};

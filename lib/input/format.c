@@ -1,4 +1,4 @@
-/* format.c - the list of formats, telling one by name and content, and the two formats of files that are one document
+/* format.c - the list of formats, detecting one by name and content, and the two formats of files that are one document
  * each: HTML, and plain text, which is what no other format claims. */
 #include "input/reader.h"
 
@@ -29,7 +29,7 @@ static bool at_word(const char *p, const char *end, const char *word) {
     return (size_t)(end - p) > length && !strncasecmp(p, word, length) && (is_space(p[length]) || p[length] == '>');
 }
 
-/* A byte-order mark, white space, comments and processing instructions may stand before a page. */
+/* A byte-order mark, white space, comments and processing instructions may come before a page. */
 bool dp_html_matches(const char *head, size_t length) {
     dp_skip_mark(&head, &length);
     for (const char *p = head, *end = p + length; p && p < end;) {
@@ -92,13 +92,13 @@ doppel_status dp_format_find(const doppel_input_options *options, const dp_forma
     return DOPPEL_OK;
 }
 
-/* What is read of a file at a time, and at most, to tell its format. */
+/* What is read of a file at a time, and at most, to detect its format. */
 #define HEAD ((size_t)8 << 10)
 
-/* So much is there before the first look, if the file has it: a byte-order mark and a byte. */
+/* Bytes needed before the first check, if the file has them: a byte-order mark and a byte. */
 #define FIRST_LOOK 4
 
-/* And so much to tell ARC, "filedesc://". */
+/* And to recognise ARC, "filedesc://". */
 #define ARC_LOOK 11
 
 /* Whether the path ends so, without regard to case; if so, *length loses the ending. */
@@ -155,9 +155,9 @@ static char first_byte(const dp_buffer *head) {
     return (char)(length ? *bytes : 0);
 }
 
-/* The format of a file, by its name or else by how it begins; NULL: it takes more bytes to say. `ended`: there is
+/* The format of a file, by its name or else by how it begins; NULL: more bytes are needed. `ended`: there is
  * no more of it; then it is plain at least. Under the name of .json there are records in lines, and arrays of them. */
-static const dp_format *tell(const char *path, const dp_buffer *head, bool ended) {
+static const dp_format *detect(const char *path, const dp_buffer *head, bool ended) {
     const dp_format *format = by_name(path);
     size_t length = plain_length(path);
     if (!format)
@@ -167,7 +167,7 @@ static const dp_format *tell(const char *path, const dp_buffer *head, bool ended
     return format || !ended ? format : &plain;
 }
 
-/* The same where a format was asked for. ARC is what WARC was before it. */
+/* The same where a format was given. ARC, the predecessor of WARC, goes by the same name. */
 static const dp_format *asked_or_arc(const dp_format *asked, const dp_buffer *head) {
     return asked == &dp_format_warc && dp_format_arc.matches(head->data, head->size) ? &dp_format_arc : asked;
 }
@@ -183,7 +183,7 @@ const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_fo
         if (asked)
             format = asked != &dp_format_warc || head->size >= ARC_LOOK || ended ? asked_or_arc(asked, head) : NULL;
         else if (head->size >= FIRST_LOOK || ended)
-            format = tell(path, head, ended);
+            format = detect(path, head, ended);
     }
     return format;
 }

@@ -1,9 +1,9 @@
 /* input.h - documents from files: what the rest of the library sees of lib/input.
  *
  * doppel_input_run (doppel.h) is dp_input_run with the usual sizes. How a document comes in:
- * paths -> input.c (files, units of work, threads, order, blocks of records) -> stream.c (bytes) ->
- * format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c, arrow.c (documents); refusal.c says
- * whether the inputs could be read, all in all. */
+ * paths -> paths.c (files) -> input.c (units of work, threads, order) -> stream.c (bytes) -> blocks.c (whole records)
+ * -> format.c (which format?) -> reader.c (results) -> jsonl.c, csv.c, warc.c, mbox.c, arrow.c (documents); refusal.c
+ * says whether the inputs could be read, all in all. */
 #ifndef DP_INPUT_H
 #define DP_INPUT_H
 
@@ -41,11 +41,11 @@ typedef struct dp_input_units {
 
 void dp_input_units_free(dp_input_units *units);
 
-/* Work on documents whose numbers are known, in place of doppel_work.document. */
+/* Work on documents whose numbers are known, instead of doppel_work.document. */
 typedef struct dp_input_numbered {
     const dp_input_units *units; /* as the run before noted them */
-    /* Whether there is work for a document; by any of the threads. NULL: there is for all. Only the work is passed
-     * over: the document counts as read. */
+    /* Whether there is work for a document; by any of the threads. NULL: there is for all. Only the work is skipped:
+     * the document counts as read. */
     bool (*wanted)(void *state, uint64_t number);
     doppel_status (*document)(void *state, uint64_t number, const doppel_document *document, doppel_output *output);
 } dp_input_numbered;
@@ -66,7 +66,7 @@ typedef struct dp_input_job {
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
 
-/* ---- inputs that are read more than once: again.c ---- */
+/* ---- inputs that are read more than once: paths.c ---- */
 
 typedef struct dp_input_paths {
     const char *const *path;
@@ -74,7 +74,7 @@ typedef struct dp_input_paths {
 } dp_input_paths;
 
 bool dp_has_stdin(const dp_input_paths *paths);
-/* Refuses named pipes, which would be waited for in vain when they are read again. */
+/* Refuses named pipes: reading them a second time would wait for ever. */
 doppel_status dp_check_pipes(const dp_input_paths *paths, doppel_error *error);
 
 /* How stdin can be read again. Starts as all zero. */
@@ -90,7 +90,7 @@ doppel_status dp_stdin_rewind(dp_stdin_copy *copy, const dp_input_paths *paths, 
 
 /* ---- a writer's file as memory: writer.c ----
  *
- * In place of writing to a writer: all `bytes` of its file, to which any thread may write what dp_writer_allocate has
+ * Instead of writing to a writer: all `bytes` of its file, to which any thread may write what dp_writer_allocate has
  * given room; until doppel_writer_finish. *memory is NULL, and nothing has happened, when the writer has no such file:
  * it is compressed, a pipe, or on a file system that cannot allocate. Errors: DOPPEL_ERROR_IO. */
 doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory, doppel_error *error);
@@ -98,7 +98,7 @@ doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory
  * Errors: DOPPEL_ERROR_IO, when there is none, or no such file. */
 doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error);
 
-/* ---- what will be read: input.c ---- */
+/* ---- what will be read: paths.c ---- */
 
 /* A file that will be read. */
 typedef struct dp_input_kind {
@@ -129,7 +129,7 @@ void dp_record_parser_free(dp_record_parser *parser);
  */
 doppel_status dp_record_parser_run(dp_record_parser *parser, doppel_slice record, doppel_document *document);
 
-/* ---- records, changed as they stand: record.c ---- */
+/* ---- records, edited in place: record.c ---- */
 
 /* Appends a string of JSON, still escaped and without its quotes, but for parts of its text, ascending. False: no
  * memory.

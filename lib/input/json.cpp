@@ -82,7 +82,7 @@ static dp_json_result unescape(dp_json *json, std::string_view raw, std::string_
     bool repaired = false;
     size_t length = dp_json_unescape(raw.data(), raw.size(), json->scratch, &repaired);
     if (length == SIZE_MAX)
-        return broken(json, "an escape in a string that JSON does not have");
+        return broken(json, "an escape in a string that JSON does not allow");
     *text = std::string_view(json->scratch, length);
     return DP_JSON_OK;
 }
@@ -272,8 +272,8 @@ static dp_json_result other_kind(dp_json *json, const char *line) {
     return broken(json, "does not start with {");
 }
 
-/* Whether something stands after the object that the line starts with. */
-static bool goes_on(std::string_view line) {
+/* Whether anything follows the object that the line starts with. */
+static bool has_more(std::string_view line) {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
     if (line.empty() || (line[0] != '{' && line[0] != '['))
         return false;
@@ -284,8 +284,8 @@ static bool goes_on(std::string_view line) {
 static dp_json_result not_object(dp_json *json, padded_string_view line, error_code error) {
     if (error == INCORRECT_TYPE)
         return other_kind(json, line.data());
-    if (error != UTF8_ERROR && error != MEMALLOC && goes_on(line))
-        return broken(json, "more after the end of the object");
+    if (error != UTF8_ERROR && error != MEMALLOC && has_more(line))
+        return broken(json, "unexpected text after the end of the object");
     return from_error(json, error);
 }
 
@@ -304,7 +304,7 @@ static dp_json_result read_object(dp_json *json, padded_string_view line, dp_jso
             return result;
     }
     if (document.current_location().error() != OUT_OF_BOUNDS)
-        return broken(json, "more after the end of the object");
+        return broken(json, "unexpected text after the end of the object");
     return DP_JSON_OK;
 }
 

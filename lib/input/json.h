@@ -1,7 +1,7 @@
 /* json.h - one line of JSON, by simdjson: the only C++ of the library.
  *
  * dp_json_create, then dp_json_read for each line, then dp_json_free. A line is checked whole: values that are
- * not asked for must be JSON too. Strings come out as they stand, still escaped; dp_json_unescape makes text of them.
+ * not asked for must be JSON too. Strings are given still escaped; dp_json_unescape makes text of them.
  */
 #ifndef DP_JSON_H
 #define DP_JSON_H
@@ -30,12 +30,12 @@ typedef enum dp_json_result {
 
 typedef enum dp_json_kind { DP_JSON_ABSENT, DP_JSON_STRING, DP_JSON_NUMBER, DP_JSON_NULL, DP_JSON_OTHER } dp_json_kind;
 
-/* A field to look for. When a key stands there twice, the last one counts. */
+/* A field to look for. When a key occurs twice, the last one counts. */
 typedef struct dp_json_field {
     const char *key; /* in: without escapes */
     size_t key_length;
     dp_json_kind kind; /* out */
-    const char *raw;   /* out: the value as it stands; a string without its quotes, still escaped */
+    const char *raw;   /* out: the value, unchanged; a string without its quotes, still escaped */
     size_t raw_length;
 } dp_json_field;
 

@@ -80,7 +80,8 @@ size_t dp_json_unescape(const char *raw, size_t length, char *to, bool *repaired
 
 /* ---- a record becomes a document: its fields, unescaped, its id, what is wrong with it ---- */
 
-/* The text of a string field. Without escapes it is where it stands; else it goes to reader->text, which has room. */
+/* The text of a string field. Without escapes it is borrowed from the record; else it is in reader->text, which has
+ * room. */
 static bool get_string(dp_reader *reader, const dp_json_field *field, doppel_slice *text) {
     *text = (doppel_slice){field->raw, field->raw_length};
     if (!field->raw_length || !memchr(field->raw, '\\', field->raw_length))
@@ -108,7 +109,7 @@ static bool get_optional_id(dp_reader *reader, doppel_slice *id) {
     return true;
 }
 
-#define WHY_ESCAPE "not JSON: an escape in a string that JSON does not have"
+#define WHY_ESCAPE "not JSON: an escape in a string that JSON does not allow"
 
 static bool bad_escape(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     return dp_reader_bad_record(reader, unit, at, "%s", WHY_ESCAPE);
@@ -162,7 +163,7 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
                                 text->key, html->key, prefix);
 }
 
-/* The fields that the options ask for besides. */
+/* The extra fields that the options name. */
 static bool get_extra(dp_reader *reader, doppel_document *document) {
     document->extra = reader->extra;
     for (size_t i = 0; i < reader->options->extra_count; i++) {
@@ -252,20 +253,20 @@ static void note_seen(dp_reader *reader) {
             reader->seen |= (uint64_t)1 << i;
 }
 
-/* One that was written anew stands elsewhere than in the block, and so nowhere in the file. */
+/* One that was repaired is not in the block, and so has no position in the file. */
 static uint64_t position_of(const dp_record_block *block, const dp_raw_record *at) {
     bool known =
         block->offset != DOPPEL_NO_POSITION && at->bytes >= block->data && at->bytes < block->data + block->size;
     return known ? block->offset + (uint64_t)(at->bytes - block->data) : DOPPEL_NO_POSITION;
 }
 
-/* Whether a value was joined of several, and so does not stand in the record. */
+/* Whether a value was joined from several, and so is not in the record. */
 static bool is_joined(const dp_reader *reader, const dp_json_field *field) {
     const char *joined = reader->joined.data;
     return joined && field->raw >= joined && field->raw < joined + reader->joined.size;
 }
 
-/* The value of the text's key as it stands in the record. */
+/* The value of the text's key, unchanged, in the record. */
 static doppel_slice text_value(const dp_reader *reader) {
     const dp_json_field *field = &reader->fields[DP_FIELD_TEXT];
     size_t quote = field->kind == DP_JSON_STRING;
@@ -394,22 +395,22 @@ static void lines_read(dp_reader *reader, dp_unit *unit, const char *file) {
     each_line(reader, unit, file, read_text_line);
 }
 
-/* No name and no content claims it: it has to be asked for. */
+/* Never detected by name or content: --format selects it. */
 const dp_format dp_format_lines = {
     .name = "lines", .record = "line", .end = line_end, .lines = true, .read = lines_read};
 
 /* ---- arrays ----
  *
- * The reading side cuts the file into elements, each with what stands before it: the bracket that opens the array, or
+ * The reading side cuts the file into elements, each with what precedes it: the bracket that opens the array, or
  * the comma after the element before it, and white space. To find where an element ends, only strings and brackets are
  * looked at; whether it is JSON is found out when it is read, by a thread that has it. So an array of any length is
- * read in blocks, and a bad element is left out like a bad line. What stands after the last element, the closing
- * bracket, is a record without an end.
+ * read in blocks, and a bad element is left out like a bad line. What follows the last element, the closing bracket, is
+ * a record without an end.
  *
- * Elements have numbers, from 1, in place of lines: many arrays are written in one line. An element of several lines is
+ * Elements have numbers, from 1, instead of lines: many arrays are written in one line. An element of several lines is
  * given in one, without the white space outside of its strings, as records are written a line each. */
 
-/* Where in a record one stands; the depth is kept beside it. A string within an element is IN_STRING or AFTER_ESCAPE.
+/* The position in a record; the depth is kept with it. A string within an element is IN_STRING or AFTER_ESCAPE.
  */
 enum { BEFORE, IN_VALUE, IN_STRING, AFTER_ESCAPE, IN_WORD, AFTER_ARRAY };
 enum { PLACES = 8 };
@@ -519,8 +520,8 @@ static bool compact(dp_reader *reader, dp_raw_record *at) {
     return dp_buffer_add(to, padding, sizeof padding);
 }
 
-/* Passes what must stand before an element, the bracket that opens the array or a comma, and white space. False: it
- * does not stand there. */
+/* Skips what must precede an element, the bracket that opens the array or a comma, and white space. False: it is
+ * missing. */
 static bool pass_opening(const char **p, const char *end, char opening) {
     pass_space(p, end);
     if (*p == end || **p != opening)
@@ -532,10 +533,10 @@ static bool pass_opening(const char **p, const char *end, char opening) {
 
 #define WHY_NO_ARRAY "does not begin with [, as an array of objects does"
 
-/* One element, with what stands before it. */
+/* One element, with what precedes it. */
 static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bool first) {
     const char *p = at->bytes, *end = p + at->length;
-    /* What stands before it counts, so that it does not matter how the file was cut into blocks. */
+    /* What precedes it counts, so that it does not matter how the file was cut into blocks. */
     if (at->length > reader->options->max_record)
         return dp_reader_too_long(reader, unit, at);
     if (!pass_opening(&p, end, first ? '[' : ','))
@@ -561,7 +562,7 @@ static bool is_cut_short(const dp_unit *unit) {
     return unit->block.cut_line || unit->block.long_line || unit->failure[0] || unit->stream.failed;
 }
 
-/* What stands after the last element. */
+/* What follows the last element. */
 static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, bool first) {
     const char *p = at->bytes, *end = p + at->length;
     if (at->length > reader->options->max_record)
@@ -578,7 +579,7 @@ static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
                dp_reader_bad_record(reader, unit, at, "the file ends before the array is closed with ]");
     p++;
     pass_space(&p, end);
-    return p == end || dp_reader_bad_record(reader, unit, at, "something else stands after the array");
+    return p == end || dp_reader_bad_record(reader, unit, at, "unexpected text after the array");
 }
 
 static void read_elements(dp_reader *reader, dp_unit *unit, const char *file) {
@@ -587,13 +588,15 @@ static void read_elements(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_mark mark = {.file = block->first ? NOT_OPENED : OPENED};
     dp_raw_record at = {.file = file, .line = block->first_line};
     bool first = block->first;
+    /* Of a file that breaks off, the block has whole elements only; that a word has ended cannot be seen in it. */
+    bool has_end = block->last && !block->cut_line && !block->long_line;
     if (first) {
         size_t size = block->size;
         dp_skip_mark(&p, &size);
     }
     for (size_t length; p < end && !dp_reader_stopped(reader, unit); p += length, at.line++, first = false) {
         length = element_end(&mark, p, (size_t)(end - p));
-        if (!length && block->last)
+        if (!length && has_end)
             break;
         length = length ? length : (size_t)(end - p);
         at.bytes = p;
@@ -618,7 +621,7 @@ const dp_format dp_format_json = {
 
 /* ---- one document from one record that is in memory already ---- */
 
-/* A document with the memory its fields stand in. */
+/* A document with the memory of its fields. */
 typedef struct owned_document {
     doppel_document document; /* first: it is what the caller holds */
     dp_buffer record;         /* with the padding that the parser wants */

@@ -1,9 +1,9 @@
 /* keys.c - the keys of a record: a name, a path (meta.text), or several (question,answer).
  *
- * A record that has a key as it stands has that. Else the key is cut at its commas into parts, and each part that the
- * record does not have as it stands is a path: the name up to its first dot is that of an object, in which the rest is
- * looked for in the same way. What is found of several parts is joined with a line end between each two; null is
- * nothing. docs/FORMAT.md section 16 says so to users.
+ * If the record has a field with the whole key as its name, that is the field. Else the key is cut at its commas into
+ * parts, and each part that is not the name of a field is a path: the name up to its first dot is that of an object, in
+ * which the rest is looked up in the same way. What is found of several parts is joined with a line end between each
+ * two; null is nothing. docs/FORMAT.md section 16 says so to users.
  *
  * The names of all parts, and the first names of all paths, are looked for together with the keys themselves, so that a
  * record is read once; only the objects that paths lead into are read again. */
@@ -99,7 +99,7 @@ static dp_json_result follow(dp_reader *reader, doppel_slice path, dp_json_field
     }
 }
 
-/* What the record has of a part, in the place of its name. */
+/* What the record has for a part; goes to the field of its name. */
 static dp_json_result find_part(dp_reader *reader, const dp_key_part *part) {
     dp_json_field *found = &reader->fields[part->name];
     if (found->kind != DP_JSON_ABSENT || !part->head)
@@ -156,14 +156,6 @@ static void join_parts(dp_reader *reader, size_t first, size_t end) {
     to->raw_length = joined->size - start;
 }
 
-/* Where the parts of the field that has part `first` end. */
-static size_t parts_end(const dp_reader *reader, size_t first) {
-    size_t end = first + 1;
-    while (end < reader->part_count && reader->parts[end].field == reader->parts[first].field)
-        end++;
-    return end;
-}
-
 _Static_assert(DP_PARTS <= 64, "parts_seen has a bit for each");
 
 static void note_parts(dp_reader *reader, size_t first, size_t end) {
@@ -182,7 +174,7 @@ dp_json_result dp_fields_read(dp_reader *reader, const char *record, size_t leng
     if (!reserve_joined(reader))
         return DP_JSON_NO_MEMORY;
     for (size_t i = 0, end; i < reader->part_count; i = end) {
-        end = parts_end(reader, i);
+        end = dp_parts_end(reader, i);
         note_parts(reader, i, end);
         if (reader->fields[reader->parts[i].field].kind == DP_JSON_ABSENT)
             join_parts(reader, i, end);

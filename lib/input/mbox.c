@@ -5,8 +5,8 @@
  * Message-ID without its angle brackets, the title the subject. The text is the first part that is plain text, or else
  * the first that is a page; more fields are looked for in the head.
  *
- * Messages are read as MIME says, with best effort: what is broken is taken as it is, and nothing is refused. Nothing
- * is copied before the transfer encoding is taken off. */
+ * Messages are read as MIME says, with best effort: what is invalid is taken literally, and nothing is refused. Nothing
+ * is copied before the transfer encoding is decoded. */
 #include "input/reader.h"
 
 #include <strings.h>
@@ -14,7 +14,7 @@
 /* A line that begins a message has at most this many bytes. */
 #define FROM_LINE 1000
 
-/* What is looked at again with the next bytes: an empty line and the word. */
+/* Bytes searched again with the next ones: an empty line and the word. */
 #define KEPT_IN_VIEW 8
 
 /* What reader->spare is used for. */
@@ -211,7 +211,7 @@ static const char *find_boundary(const char *p, const char *end, const char *bou
     return NULL;
 }
 
-/* The first part that is not blank: many messages have an empty text beside their page. */
+/* The first part that is not blank: many messages have an empty text in addition to their page. */
 static void take_text(mail_part part, doppel_slice type, mail_text *text) {
     if (text->body.data || !trim(part.body.data, part.body.data + part.body.length).length)
         return;

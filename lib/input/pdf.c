@@ -1,5 +1,5 @@
-/* pdf.c - PDF by pdftotext, in a process of its own: reading PDF is a program's work, and one that was made for
- * attackers' files must not run among our data.
+/* pdf.c - PDF by pdftotext, in a process of its own: a PDF parser is large, and a crafted file must not be parsed in a
+ * process that has other data.
  *
  * The program is started without a shell, and its arguments are constants: it reads the file as its stdin, a file
  * without a name that has a copy of the bytes, and writes to a pipe. It has SECONDS of time, SECONDS of a CPU and
@@ -22,7 +22,7 @@
 #define SECONDS 60
 #define MEMORY ((rlim_t)2 << 30)
 
-/* How often it is looked whether the run is to stop. */
+/* How often the stop flag is checked, in milliseconds. */
 #define LOOK_MS 200
 
 extern char **environ;
@@ -49,8 +49,8 @@ static int copy_to_file(doppel_slice bytes) {
     return file;
 }
 
-/* Starts the program with these as its stdin and stdout; an errno, 0 when it runs. Its stderr is dropped: what it says
- * of damaged files would stand among our lines. */
+/* Starts the program with these as its stdin and stdout; an errno, 0 when it runs. Its stderr is dropped: its messages
+ * on damaged files would mix with ours. */
 static int start(int in, int out, pid_t *child) {
     static const char *const arguments[] = {"pdftotext", "-q", "-nopgbrk", "-enc", "UTF-8", "-", "-", NULL};
     posix_spawn_file_actions_t actions;
@@ -172,7 +172,7 @@ static bool read_pdf(doppel_slice pdf, size_t limit, const volatile int *stop, d
     if (!end(child, reading, why))
         return false;
     return reading != READ_ALL || !is_blank(out) ||
-           fail(why, "it has no text; its pages may be pictures, of which a program such as ocrmypdf makes text");
+           fail(why, "it has no text; its pages may be images: a program such as ocrmypdf can read them");
 }
 
 static void pdf_read(dp_reader *reader, dp_unit *unit, const char *file) {
@@ -182,7 +182,7 @@ static void pdf_read(dp_reader *reader, dp_unit *unit, const char *file) {
     char why[160] = "";
     if (!options->run_programs) {
         dp_reader_bad_record(reader, unit, &at,
-                             "PDF, which is not read here; pdftotext (poppler-utils) makes text of it");
+                             "PDF, which is not read here; pdftotext (poppler-utils) converts it to text");
     } else if (read_pdf((doppel_slice){at.bytes, at.length}, options->max_record, options->stop, text, why)) {
         if (!dp_stopped(options->stop))
             dp_reader_give_made(reader, unit, &at, text);

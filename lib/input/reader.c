@@ -1,5 +1,5 @@
 /* reader.c - what the formats call: they give documents, whose text may have to be repaired or converted from a
- * charset, and report what is bad; the results stay in the unit of work until its turn. */
+ * charset, and report what is bad; the results are kept in the unit of work until its turn. */
 #include "input/reader.h"
 
 #include <errno.h>
@@ -157,7 +157,7 @@ void dp_reader_give(dp_reader *reader, dp_unit *unit, doppel_document *document)
     document->file_number = dp_unit_counts(unit)->file - 1;
     doppel_status status = do_work(reader, unit, document);
     if (status != DOPPEL_OK) {
-        unit->output.bytes.size = before; /* half of a document is no use to anyone */
+        unit->output.bytes.size = before; /* an incomplete document is not emitted */
         fail_unit(unit, status, document->file, document->line, doppel_status_name(status));
     }
     flush_if_full(reader, unit);

@@ -1,13 +1,13 @@
 /* reader.h - how bytes become documents: blocks of records, the table of formats, units of work and their results, and
  * what a format calls to give documents.
  *
- * A file is cut into blocks of whole records, by the format's own rule (input.c). One thread takes a unit of work (a
- * block, a range of a file of lines, or whole files), and the format gives each document of it to the caller; what came
- * of that stands in the unit until its turn (input.c). refusal.c counts what was bad.
+ * Paths stand for files (paths.c). A file is cut into blocks of whole records, by the format's own rule (blocks.c). One
+ * thread takes a unit of work (a block, a range of a file of lines, or whole files), and the format gives each document
+ * of it to the caller; the results are kept in the unit until its turn (input.c). refusal.c counts what was bad.
  *
  * To add a format: a file NAME.c that defines `const dp_format dp_format_NAME`, a line for it below and in the list in
- * format.c, and a test. Compression is no concern of a format: it sees the bytes, and the name without .gz, .zst, .bz2
- * or .xz. */
+ * format.c, and a test. A format need not know about compression: it sees the bytes, and the name without .gz, .zst,
+ * .bz2 or .xz. */
 #ifndef DP_READER_H
 #define DP_READER_H
 
@@ -16,8 +16,42 @@
 #include "input/json.h"
 #include "input/stream.h"
 
+#include <glob.h>
+#include <stdlib.h>
+
 struct dp_reader;
 struct dp_unit;
+
+/* ---- the files that paths stand for: paths.c ---- */
+
+typedef struct dp_walk_folder dp_walk_folder;
+
+typedef struct dp_path_walk {
+    dp_input_paths paths;
+    size_t next_path;
+    const doppel_tables *tables; /* NULL: there are none */
+    glob_t matches;              /* of the current pattern */
+    size_t next_match;
+    dp_buffer listed;   /* the tables that the current URL stands for, each NUL-ended */
+    size_t next_listed; /* the position of the next of them */
+    dp_walk_folder *folders;
+    size_t depth, capacity;
+    dp_buffer path; /* of the file that was given last, NUL-ended */
+    bool no_memory;
+} dp_path_walk;
+
+typedef struct dp_walk_file {
+    const char *path; /* borrowed until the next call */
+    bool regular;     /* its size is known */
+    uint64_t size;
+} dp_walk_file;
+
+/* What the paths and `tables` (may be NULL) point to must outlive the walk. */
+void dp_walk_init(dp_path_walk *walk, const dp_input_paths *paths, const doppel_tables *tables);
+/* The next file; false at the end, or when there is no memory (`no_memory`). A folder that cannot be read is given like
+ * a file, and opening it reports why. */
+bool dp_walk_next(dp_path_walk *walk, dp_walk_file *file);
+void dp_walk_free(dp_path_walk *walk);
 
 /* ---- blocks of records ---- */
 
@@ -36,6 +70,23 @@ typedef struct dp_record_block {
     const uint32_t *starts; /* of its lines, each with the same number too much, if they were found before; else NULL */
     size_t lines;           /* how many these are */
 } dp_record_block;
+
+/* Makes room for `need` bytes and the padding; false when there is no memory. */
+static inline bool dp_block_reserve(dp_record_block *block, size_t need) {
+    return dp_reserve(&block->data, &block->capacity, need + DP_JSON_PADDING, 1);
+}
+
+/* Empties a block; gives the memory back if it is much more than `target`. */
+static inline void dp_block_reset(dp_record_block *block, size_t target) {
+    dp_record_block kept = {.data = block->data, .capacity = block->capacity};
+    /* A block holds up to twice its target without growing again. */
+    if (kept.capacity > 4 * target + DP_JSON_PADDING) {
+        free(kept.data);
+        kept.data = NULL;
+        kept.capacity = 0;
+    }
+    *block = kept;
+}
 
 /* What a format knows of the current record. All zero where one starts, but for `file`. */
 typedef struct dp_mark {
@@ -98,7 +149,7 @@ bool dp_html_matches(const char *head, size_t length);
  * doppel_input_options.refuse_bad. Each unit of work counts, file by file, what it read and what it left out; the
  * thread that emits units hands the counts over, in input order. A file of records of which no document could be read,
  * or more than half of whose records are bad, is refused, and so are all inputs together. A file that is one document
- * by itself counts only among all: a picture among texts is no reason to stop. */
+ * by itself counts only among all: an image among texts is no reason to stop. */
 
 /* What is wrong with the bad records of a file, for the message. */
 typedef struct dp_hint {
@@ -108,6 +159,7 @@ typedef struct dp_hint {
     char fields[200];   /* names, separated by commas */
     char key[64];       /* the field with the longest string, which may be the text */
     size_t longest;
+    bool whole_file; /* `first` is about the whole file, and says it all */
 } dp_hint;
 
 typedef struct dp_file_counts {
@@ -119,6 +171,9 @@ typedef struct dp_file_counts {
 
 /* Notes what is bad with a record; no memory for it is no failure. */
 void dp_counts_bad(dp_file_counts *counts, const doppel_error *why);
+
+/* The same of a file that is not read at all, and is not reported elsewhere. */
+void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why);
 
 /* Notes the fields of a record, a JSON object that was read, which has neither a text nor a page. */
 void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length);
@@ -146,7 +201,7 @@ void dp_refusal_take(dp_refusal *refusal, struct dp_unit *unit);
 /* Judges the first records, or all that was read: DOPPEL_OK, or DOPPEL_ERROR_INPUT and refusal->error. */
 doppel_status dp_refusal_check(dp_refusal *refusal, bool all);
 
-/* ---- units of work: what one thread takes at a time, and what came of it, kept until its turn ---- */
+/* ---- units of work: what one thread takes at a time, and its results, kept until its turn ---- */
 
 struct doppel_output {
     dp_buffer bytes;
@@ -223,7 +278,7 @@ enum { DP_FIELD_ID, DP_FIELD_URL, DP_FIELD_TITLE, DP_FIELD_TEXT, DP_FIELD_HTML, 
 
 #define DP_SEEN_RECORD ((uint64_t)1 << (DP_FIELDS + DP_EXTRA))
 
-/* Names that are looked for beside the keys, and parts of keys (keys.c). */
+/* Names that are looked for in addition to the keys, and parts of keys (keys.c). */
 #define DP_NAMES 128
 #define DP_PARTS 64
 
@@ -272,9 +327,49 @@ typedef struct dp_reader {
     bool invalid_utf8, lone_surrogate;
 } dp_reader;
 
+/* ---- blocks of whole records, cut from a file: blocks.c ---- */
+
+/* doppel_input_options.max_record, unless it is set. */
+#define DP_USUAL_MAX_RECORD ((size_t)64 << 20)
+
+/* Cuts a stream into blocks of whole records. Starts as all zero but for `target` and `max_record`. */
+typedef struct dp_record_cutter {
+    const dp_format *format;
+    dp_stream *stream;
+    dp_buffer rest;   /* read, but not given yet */
+    dp_buffer header; /* the first record, where the format has that */
+    dp_mark mark;     /* of the current record */
+    bool positions;   /* blocks have an offset: dp_stream_has_positions */
+    uint64_t offset;  /* of what comes next */
+    uint64_t line;    /* the number of the line or record that comes next */
+    uint64_t raw_bytes;
+    size_t target;     /* bytes of a block, unless one record is longer */
+    size_t max_record; /* bytes of a record */
+    bool begun, ended;
+} dp_record_cutter;
+
+/* Begins the stream of a file of which `cutter->rest` was already read. */
+void dp_cutter_begin(dp_record_cutter *cutter, const dp_format *format, dp_stream *stream);
+/* Fills an empty block. False at the end of the stream (`ended`), or when there is no memory. The last block may have
+ * no records, only something to report. */
+bool dp_cutter_next(dp_record_cutter *cutter, dp_record_block *block);
+void dp_cutter_free(dp_record_cutter *cutter);
+
+/* Takes over the open file, whose ranges have `size` bytes; NULL when there is no memory. Each unit that gets a range
+ * holds it, too. `at_once`: how many ranges there are at most from the first that is not emitted yet to the last that
+ * was given. */
+dp_ranges *dp_ranges_create(const dp_stream *file, size_t size, size_t at_once);
+/* Makes the unit one of a range, by the range's number; false when the file has no such range, or cannot be read. A
+ * file has all ranges that its size has room for at that moment. They are given in order, and each is read. */
+bool dp_ranges_give(dp_ranges *ranges, uint64_t range, dp_unit *unit);
+/* Makes a block of the unit's range, in the thread's own memory. */
+void dp_ranges_read(dp_reader *reader, dp_unit *unit);
+/* NULL is fine. */
+void dp_ranges_release(dp_ranges *ranges);
+
 /* ---- for the formats ---- */
 
-/* A record as it stands in the file. */
+/* A record as it is in the file. */
 typedef struct dp_raw_record {
     const char *file;
     uint64_t line; /* 0: a file that is one document */
@@ -302,7 +397,7 @@ static inline void dp_skip_mark(const char **bytes, size_t *length) {
     }
 }
 
-/* The charset of pages that stand in records of UTF-8; what they say of themselves was so before. */
+/* The charset of pages that stand in records of UTF-8; what they declare themselves applied before the conversion. */
 #define DP_CHARSET_UTF8 "utf-8"
 
 /* ---- keys of a record: keys.c ---- */
@@ -315,6 +410,13 @@ static inline doppel_slice dp_key_next_part(const char **key) {
     doppel_slice part = {*key, strcspn(*key, ",")};
     *key += part.length + ((*key)[part.length] == ',');
     return part;
+}
+/* Where the parts of the field that has part `first` end. */
+static inline size_t dp_parts_end(const dp_reader *reader, size_t first) {
+    size_t end = first + 1;
+    while (end < reader->part_count && reader->parts[end].field == reader->parts[first].field)
+        end++;
+    return end;
 }
 #define DP_WHY_NAMES "the keys of records name too many fields"
 

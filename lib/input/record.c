@@ -1,4 +1,4 @@
-/* record.c - records of JSON, changed as they stand: members left out, parts of a string cut. All else keeps its bytes.
+/* record.c - JSON records, edited in place: members left out, parts of a string cut. All other bytes are unchanged.
  *
  * Records were read before, so they are valid JSON. */
 #include "input/input.h"

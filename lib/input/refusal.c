@@ -1,4 +1,4 @@
-/* refusal.c - whether inputs are refused for their bad records, and what to say then. */
+/* refusal.c - whether inputs are refused for their bad records, and the message that says why. */
 #include "input/reader.h"
 
 #include <stdarg.h>
@@ -22,6 +22,14 @@ void dp_counts_bad(dp_file_counts *counts, const doppel_error *why) {
     counts->bad++;
     if (hint && hint->first.code == DOPPEL_OK)
         hint->first = *why;
+}
+
+void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why) {
+    doppel_error error = {0};
+    dp_fail_at(&error, DOPPEL_ERROR_IO, file, 0, "%s", why);
+    dp_counts_bad(counts, &error);
+    if (counts->hint)
+        counts->hint->whole_file = true;
 }
 
 /* After a string whose opening quote stands at p. */
@@ -112,6 +120,7 @@ static void add_hint(dp_file_counts *to, const dp_hint *from) {
     if (hint->first.code == DOPPEL_OK)
         hint->first = from->first;
     hint->lacking += from->lacking;
+    hint->whole_file = hint->whole_file || from->whole_file;
     if (from->longest > hint->longest) {
         hint->longest = from->longest;
         memcpy(hint->key, from->key, sizeof hint->key);
@@ -190,11 +199,15 @@ static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
         return;
     }
     dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
+    if (hint->whole_file) {
+        say(&refusal->error, "%s", hint->first.message);
+        return;
+    }
     if (hint->lacking && 2 * hint->lacking >= counts->bad)
         say_lacking(refusal->options, counts, &refusal->error);
     else
         say_bad(counts, &refusal->error);
-    say(&refusal->error, "; --allow-bad goes on without them");
+    say(&refusal->error, "; --allow-bad continues without them");
 }
 
 /* ---- judging ---- */

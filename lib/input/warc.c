@@ -4,8 +4,8 @@
  * first comes what they have in common: where a record ends, what to do when a length is wrong, and how content that
  * came by HTTP becomes a document.
  *
- * A length is believed when a record (or the end of the file) follows the content. If not, the record is bad, and the
- * next line that starts a record with a good head, looked for after the bad one's head, is where reading goes on.
+ * A length is believed when a record (or the end of the file) follows the content. If not, the record is bad, and
+ * reading resumes at the next line after its head that starts a record with a good head.
  *
  * The reading side and the threads must cut alike, though they see different amounts of what follows: `measure` goes by
  * the bytes up to the next record alone. */
@@ -34,21 +34,21 @@ typedef struct archive_format {
  */
 #define SEARCHING UINT64_MAX
 
-/* How many line ends may stand before a record and after it; more are a blank record of their own. It is
- * below what reader.c lets a record have beside its own bytes. */
+/* How many line ends may stand before a record and after it; more are a blank record of their own. It is below what
+ * blocks.c lets a record have in addition to its own bytes. */
 #define LINE_ENDS 8
 
-typedef enum verdict {
+typedef enum record_state {
     GOOD,
     BLANK,   /* nothing but line ends */
     GARBAGE, /* does not start as a record */
     BROKEN,  /* the head cannot be read */
     WRONG,   /* the length is wrong */
-    CUT      /* breaks off */
-} verdict;
+    CUT      /* truncated */
+} record_state;
 
 typedef struct measured {
-    verdict verdict;
+    record_state state;
     size_t start;       /* line ends before it */
     size_t head_length; /* from there */
     uint64_t total;     /* bytes with its content, if the head gives a length; else 0 */
@@ -65,20 +65,20 @@ static size_t skip_line_ends(const char *data, size_t at, size_t size) {
     return at;
 }
 
-/* Whether reading can go on at p: a record starts there, and its head is good. */
-static certainty can_go_on(const archive_format *archive, const char *p, size_t size) {
+/* Whether reading can resume at p: a record starts there, and its head is good. */
+static certainty can_resume(const archive_format *archive, const char *p, size_t size) {
     size_t length;
     uint64_t content;
     certainty answer = archive->starts(p, size);
     return answer == YES ? archive->head(p, size, &length, &content) : answer;
 }
 
-/* Where reading can go on, at a line start after `from`. 0: not in these bytes, or (m->searched) not surely. */
+/* Where reading can resume, at a line start after `from`. 0: not in these bytes, or (m->searched) not surely. */
 static size_t find_start(const archive_format *archive, const char *data, size_t from, size_t size, measured *m) {
     const char *p;
     while (from < size && (p = memchr(data + from, '\n', size - from))) {
         size_t at = (size_t)(p - data) + 1;
-        certainty answer = can_go_on(archive, data + at, size - at);
+        certainty answer = can_resume(archive, data + at, size - at);
         if (answer == YES)
             return at;
         m->searched = at - 1;
@@ -90,7 +90,7 @@ static size_t find_start(const archive_format *archive, const char *data, size_t
     return 0;
 }
 
-/* The record is not as it should be; it goes on to the next start. */
+/* The record is bad; it extends to the next start. */
 static size_t give_up(const archive_format *archive, const char *data, size_t size, size_t from, measured *m) {
     size_t start = find_start(archive, data, from, size, m);
     m->searched = start ? 0 : m->searched;
@@ -101,39 +101,39 @@ static size_t give_up(const archive_format *archive, const char *data, size_t si
 static size_t check_length(const archive_format *archive, const char *data, size_t size, bool last, measured *m) {
     size_t content = m->start + m->head_length;
     if (m->total > size) {
-        m->verdict = CUT;
+        m->state = CUT;
         size_t start = last ? give_up(archive, data, size, content, m) : 0;
         if (start)
-            m->verdict = WRONG;
+            m->state = WRONG;
         return start;
     }
     size_t after = skip_line_ends(data, (size_t)m->total, size);
     certainty answer = UNSURE;
     if (after < size)
         answer = is_line_end(data[after]) ? YES : archive->starts(data + after, size - after);
-    m->verdict = GOOD;
+    m->state = GOOD;
     if (answer == YES || (answer == UNSURE && last))
         return after;
     if (answer == UNSURE)
         return 0;
-    m->verdict = WRONG;
+    m->state = WRONG;
     return give_up(archive, data, size, content, m);
 }
 
 /* How many bytes the record has; 0: it has no end within these bytes. `last`: there are no more. */
 static size_t measure(const archive_format *archive, const char *data, size_t size, bool last, measured *m) {
-    *m = (measured){.verdict = BLANK, .start = skip_line_ends(data, 0, size)};
+    *m = (measured){.state = BLANK, .start = skip_line_ends(data, 0, size)};
     const char *p = data + m->start;
     size_t left = size - m->start;
     if (!left || is_line_end(*p))
         return left ? m->start : 0;
     uint64_t content;
     certainty answer = archive->starts(p, left);
-    m->verdict = answer == UNSURE ? CUT : GARBAGE;
+    m->state = answer == UNSURE ? CUT : GARBAGE;
     if (answer != YES)
         return answer == UNSURE ? 0 : give_up(archive, data, size, m->start, m);
     answer = archive->head(p, left, &m->head_length, &content);
-    m->verdict = answer == UNSURE ? CUT : BROKEN;
+    m->state = answer == UNSURE ? CUT : BROKEN;
     if (answer != YES)
         return answer == UNSURE ? 0 : give_up(archive, data, size, m->start, m);
     m->total = m->start + m->head_length + content;
@@ -173,9 +173,9 @@ static size_t archive_end(const archive_format *archive, dp_mark *mark, const ch
     return length;
 }
 
-/* The last record of the file breaks off: it is left out, and the file counts as not read to its end. */
+/* The last record of the file is truncated: it is left out, and the file counts as not read to its end. */
 static void cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
-    dp_reader_bad_record(reader, unit, at, "the file breaks off within this record");
+    dp_reader_bad_record(reader, unit, at, "the file ends within this record");
     dp_reader_bad_file(reader, unit, at->file, "cut short");
 }
 
@@ -186,19 +186,18 @@ static void read_record(const archive_format *archive, dp_reader *reader, dp_uni
     bool at_end = ends_block && block->last && !block->cut_line && !block->long_line;
     at->bytes += m->start;
     at->length -= m->start;
-    if (m->verdict == GOOD)
+    if (m->state == GOOD)
         at->length = (size_t)m->total - m->start;
     if (at->length > reader->options->max_record)
         dp_reader_too_long(reader, unit, at);
-    else if (m->verdict == GOOD)
+    else if (m->state == GOOD)
         archive->give(reader, unit, at, m->head_length);
-    else if (m->verdict == GARBAGE)
-        dp_reader_bad_record(reader, unit, at, "does not start as a record; passed over up to the next one");
-    else if (m->verdict == CUT && at_end)
+    else if (m->state == GARBAGE)
+        dp_reader_bad_record(reader, unit, at, "not the start of a record; skipped to the next one");
+    else if (m->state == CUT && at_end)
         cut_off(reader, unit, at);
-    else if (m->verdict == BROKEN || !m->total)
-        dp_reader_bad_record(reader, unit, at,
-                             "its head is broken, or gives no length; passed over up to the next one");
+    else if (m->state == BROKEN || !m->total)
+        dp_reader_bad_record(reader, unit, at, "its header is invalid or has no length; skipped to the next record");
     else
         dp_reader_bad_record(reader, unit, at, "its length is wrong: no record starts after it");
 }
@@ -212,7 +211,7 @@ static void read_archive(const archive_format *archive, dp_reader *reader, dp_un
         if (!length)
             length = (size_t)(end - p);
         dp_raw_record at = {file, number, p, length};
-        if (m.verdict != BLANK)
+        if (m.state != BLANK)
             read_record(archive, reader, unit, &at, &m);
         p += length;
     }
@@ -325,7 +324,7 @@ typedef struct archived_content {
 /* No charset has a longer name. */
 #define MAX_CHARSET 60
 
-typedef enum kind { KIND_OTHER, KIND_HTML, KIND_TEXT, KIND_UNTOLD } kind;
+typedef enum kind { KIND_OTHER, KIND_HTML, KIND_TEXT, KIND_UNKNOWN } kind;
 
 static kind kind_of(doppel_slice type) {
     doppel_slice name = media_type(type);
@@ -333,7 +332,7 @@ static kind kind_of(doppel_slice type) {
         return KIND_HTML;
     if (dp_slice_is(name, "text/plain"))
         return KIND_TEXT;
-    return name.length ? KIND_OTHER : KIND_UNTOLD;
+    return name.length ? KIND_OTHER : KIND_UNKNOWN;
 }
 
 /* The charset as a string; kept in a spare buffer. False: no memory. */
@@ -353,9 +352,9 @@ static bool set_charset(dp_reader *reader, doppel_slice type, doppel_document *d
 static void give_content(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_slice type,
                          doppel_document *document) {
     kind what = kind_of(type);
-    if (what == KIND_UNTOLD && dp_html_matches(at->bytes, at->length))
+    if (what == KIND_UNKNOWN && dp_html_matches(at->bytes, at->length))
         what = KIND_HTML;
-    if (what == KIND_OTHER || what == KIND_UNTOLD)
+    if (what == KIND_OTHER || what == KIND_UNKNOWN)
         return;
     if (!set_charset(reader, type, document)) {
         dp_unit_no_memory(unit);
@@ -386,9 +385,9 @@ static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const ht
     case DP_DECODED_NO_MEMORY: return dp_unit_no_memory(unit);
     case DP_DECODED_TOO_LONG: return dp_reader_too_long(reader, unit, at);
     case DP_DECODED_UNKNOWN:
-        return dp_reader_bad_record(reader, unit, at, "its Content-Encoding or Transfer-Encoding is not known");
+        return dp_reader_bad_record(reader, unit, at, "its Content-Encoding or Transfer-Encoding is unknown");
     case DP_DECODED_PART:
-        dp_reader_repaired(unit, at, "its encoded body breaks off or is damaged; what comes before that is used");
+        dp_reader_repaired(unit, at, "its encoded body is truncated or damaged; the part before that is used");
         break;
     default: break;
     }
@@ -400,7 +399,7 @@ static bool decode(dp_reader *reader, dp_unit *unit, dp_raw_record *at, const ht
 static void give_response(dp_reader *reader, dp_unit *unit, dp_raw_record *at, doppel_document *document) {
     http_response http;
     if (!parse_response(at->bytes, at->length, &http)) {
-        dp_reader_bad_record(reader, unit, at, "its content has no status line of HTTP");
+        dp_reader_bad_record(reader, unit, at, "its content has no HTTP status line");
         return;
     }
     add_extra(reader, &http);

@@ -2,7 +2,7 @@
  * (doppel.h).
  *
  * It is compressed by its name: .gz with gzip, .zst with zstd, else plain. A file appears under its name once it is
- * whole, and not at all if it does not get there; what is not a plain file, a pipe or a device, is written as it comes.
+ * whole, and not at all if it does not get there; a pipe or a device is written to directly.
  *
  * Pieces come from many threads, in any order, and are moved in the order of their numbers by one thread at a time: the
  * mover, which is the one that brought the next piece. It moves its own piece and then those after it that wait. Plain
@@ -36,7 +36,7 @@ typedef enum pack_codec { PACK_NONE, PACK_GZIP, PACK_ZSTD } pack_codec;
 #define GZIP_LEVEL 6
 #define ZSTD_LEVEL 3
 
-/* More find nothing to do, as one mover cannot give them enough. */
+/* More threads would be idle, as one mover cannot keep them busy. */
 #define MOST_THREADS 32
 
 /* Plain bytes are gathered up to this many. */
@@ -62,7 +62,7 @@ typedef struct pack_block {
     pack_context context;
 } pack_block;
 
-/* A piece that came before those it follows. */
+/* A piece that arrived before its turn. */
 typedef struct early_piece {
     bool there;
     uint64_t number;
@@ -72,13 +72,13 @@ typedef struct early_piece {
 struct doppel_writer {
     char *name; /* for messages, and where it goes */
     bool to_stdout;
-    dp_newfile file; /* if `beside` */
+    dp_newfile file; /* if `temporary` */
     int number;      /* to write to */
-    bool beside;     /* written beside its place; else straight to it */
+    bool temporary;  /* written to a temporary file and renamed into place; else written directly */
     int threads;     /* that compress or put pieces */
     pthread_mutex_t lock;
-    pthread_cond_t moved; /* something of what `lock` guards has changed */
-    int reason;           /* errno of what went wrong; 0: nothing */
+    pthread_cond_t changed; /* something of what `lock` guards has changed */
+    int reason;             /* errno of what went wrong; 0: nothing */
 
     uint64_t next;      /* the piece that is moved next, or now */
     bool moving;        /* a thread is the mover */
@@ -174,14 +174,14 @@ static bool pack_next(doppel_writer *writer) {
     b->reason = pack(writer->codec, b);
     pthread_mutex_lock(&writer->lock);
     b->state = BLOCK_DONE;
-    pthread_cond_broadcast(&writer->moved);
+    pthread_cond_broadcast(&writer->changed);
     return true;
 }
 
 /* Waits for a change, or packs a block meanwhile. Under the lock. */
 static void wait_or_pack(doppel_writer *writer) {
     if (!pack_next(writer))
-        pthread_cond_wait(&writer->moved, &writer->lock);
+        pthread_cond_wait(&writer->changed, &writer->lock);
 }
 
 /* ---- threads that only pack ---- */
@@ -206,7 +206,7 @@ static void begin_packers(doppel_writer *writer) {
 static void end_packers(doppel_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     writer->ended = true;
-    pthread_cond_broadcast(&writer->moved);
+    pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->lock);
     while (writer->packer_count)
         pthread_join(writer->packers[--writer->packer_count], NULL);
@@ -250,7 +250,7 @@ static int hand_over(doppel_writer *writer) {
     pthread_mutex_lock(&writer->lock);
     b->state = BLOCK_READY;
     writer->filled++;
-    pthread_cond_broadcast(&writer->moved);
+    pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->lock);
     return writer->filled - writer->written == writer->block_count ? write_block(writer) : 0;
 }
@@ -357,7 +357,7 @@ static void give_spare(doppel_writer *writer, dp_buffer *bytes) {
 /* The next piece was moved. */
 static void pass_piece(doppel_writer *writer) {
     early_piece *piece = find_early(writer, writer->next++);
-    pthread_cond_broadcast(&writer->moved);
+    pthread_cond_broadcast(&writer->changed);
     if (!piece)
         return;
     piece->there = false;
@@ -386,8 +386,8 @@ static void move_pieces(doppel_writer *writer, doppel_slice bytes) {
     writer->moving = false;
 }
 
-/* Waits while the pieces that have come are too many for the mover. Where nobody moves, the next one is still to come,
- * and waiting for it might be for ever. */
+/* Waits while the pieces that have come are too many for the mover. Where no thread moves, the next one has not arrived
+ * yet, and the wait might never end. */
 static void await_room(doppel_writer *writer, size_t length) {
     size_t most = (size_t)writer->threads * HELD_BYTES;
     while (writer->moving && !writer->reason && writer->early_bytes + length > most)
@@ -443,13 +443,13 @@ static doppel_status result(const doppel_writer *writer, int reason, doppel_erro
     if (reason == ENOMEM)
         return dp_no_memory(error);
     if (reason == EPIPE && writer->to_stdout)
-        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "the reader of stdout has gone away");
+        return dp_fail(error, DOPPEL_ERROR_INTERRUPTED, "stdout was closed by its reader");
     if (writer->to_stdout)
         return dp_fail(error, DOPPEL_ERROR_IO, "cannot write to stdout: %s", strerror(reason));
-    return dp_fail_at(error, DOPPEL_ERROR_IO, writer->name, 0, "cannot be written: %s", strerror(reason));
+    return dp_fail_write(error, writer->name, reason);
 }
 
-/* A new file beside its place, unless what stands there is to be written to as it is. */
+/* A temporary file next to its path, unless the path is a pipe or a device, which is written to directly. */
 static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
     char *place;
     writer->reason = dp_output_find(writer->name, &place, &writer->number);
@@ -459,8 +459,8 @@ static doppel_status open_file(doppel_writer *writer, doppel_error *error) {
     if (writer->number >= 0)
         return DOPPEL_OK;
     doppel_status opened = dp_newfile_create(&writer->file, writer->name, error);
-    writer->beside = opened == DOPPEL_OK;
-    writer->number = writer->beside ? writer->file.number : -1;
+    writer->temporary = opened == DOPPEL_OK;
+    writer->number = writer->temporary ? writer->file.number : -1;
     return opened;
 }
 
@@ -489,7 +489,7 @@ doppel_status doppel_writer_open(doppel_writer **writer, const char *path, int t
     size_t count = dp_thread_count(threads);
     (*writer)->threads = count < MOST_THREADS ? (int)count : MOST_THREADS;
     pthread_mutex_init(&(*writer)->lock, NULL);
-    pthread_cond_init(&(*writer)->moved, NULL);
+    pthread_cond_init(&(*writer)->changed, NULL);
     doppel_status opened = open_place(*writer, path, error);
     if (opened != DOPPEL_OK) {
         doppel_writer_finish(*writer, false, NULL);
@@ -525,7 +525,7 @@ doppel_status doppel_writer_put(doppel_writer *writer, uint64_t number, doppel_s
     return result(writer, reason, error);
 }
 
-/* What was written straight to its place. */
+/* Closes a file that was written directly. */
 static doppel_status close_place(doppel_writer *writer, bool ok, doppel_error *error) {
     if (writer->number >= 0 && close(writer->number) && !writer->reason)
         writer->reason = errno;
@@ -538,7 +538,7 @@ static doppel_status close_file(doppel_writer *writer, bool ok, doppel_error *er
         writer->reason = (writer->codec == PACK_NONE ? finish_plain : finish_packed)(writer);
     if (writer->ahead && !writer->memory && ftruncate(writer->number, lseek(writer->number, 0, SEEK_CUR)))
         set_reason(writer, errno);
-    if (!writer->beside)
+    if (!writer->temporary)
         return close_place(writer, ok, error);
     doppel_status status = dp_newfile_finish(&writer->file, ok ? writer->reason : ECANCELED, ok ? error : NULL);
     return ok ? status : DOPPEL_OK;
@@ -549,7 +549,7 @@ static doppel_status close_file(doppel_writer *writer, bool ok, doppel_error *er
 doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory, doppel_error *error) {
     size_t size = (size_t)bytes;
     *memory = NULL;
-    if (!writer->beside || writer->codec != PACK_NONE || !bytes || fallocate(writer->number, 0, 0, 1))
+    if (!writer->temporary || writer->codec != PACK_NONE || !bytes || fallocate(writer->number, 0, 0, 1))
         return DOPPEL_OK;
     if (ftruncate(writer->number, (off_t)bytes))
         return result(writer, writer->reason = errno, error);
@@ -562,7 +562,7 @@ doppel_status dp_writer_map(doppel_writer *writer, uint64_t bytes, char **memory
 }
 
 doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t length, doppel_error *error) {
-    int reason = writer->beside && writer->codec == PACK_NONE ? 0 : ENOTSUP;
+    int reason = writer->temporary && writer->codec == PACK_NONE ? 0 : ENOTSUP;
     if (!reason && fallocate(writer->number, 0, (off_t)at, (off_t)length))
         reason = errno;
     writer->ahead |= !reason;
@@ -572,7 +572,7 @@ doppel_status dp_writer_allocate(doppel_writer *writer, uint64_t at, uint64_t le
 doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error *error) {
     if (!writer)
         return DOPPEL_OK;
-    /* Pieces that still wait are not to be lost without a word. */
+    /* Pieces that still wait are reported, not lost silently. */
     bool gap = ok && !writer->reason && has_early(writer);
     if (writer->memory)
         munmap(writer->memory, writer->memory_size);
@@ -584,7 +584,7 @@ doppel_status doppel_writer_finish(doppel_writer *writer, bool ok, doppel_error 
     free_blocks(writer);
     free_pieces(writer);
     dp_buffer_free(&writer->plain);
-    pthread_cond_destroy(&writer->moved);
+    pthread_cond_destroy(&writer->changed);
     pthread_mutex_destroy(&writer->lock);
     free(writer->name);
     free(writer);

@@ -3,10 +3,9 @@
  * The joins themselves are in doppel.h: doppel_join (one_set.c), doppel_join_sets (two_sets.c), doppel_rotate
  * (rotate.c).
  *
- * A source: open, (settle,) read or next, close. An array is given as it stands, without a copy. A file is read in
- * place, any number of times and by any number of threads. A callback (or a pipe) comes only once: `next` takes it in
- * turn, `settle` keeps it in memory, and then it is like any array, or in a nameless file, and then it is like any
- * file. */
+ * A source: open, (settle,) read or next, close. An array is used without a copy. A file is read in place, any number
+ * of times and by any number of threads. A callback (or a pipe) can be read only once: `next` reads it in order,
+ * `settle` keeps it in memory, like an array, or in an unnamed file. */
 #ifndef DP_JOIN_H
 #define DP_JOIN_H
 
@@ -17,7 +16,7 @@
 typedef struct dp_fingerprints {
     doppel_source given;
     int bits;
-    size_t words;     /* 64-bit numbers a fingerprint: 1, or 2 beyond 64 bits */
+    size_t words;     /* 64-bit numbers per fingerprint: 1, or 2 beyond 64 bits */
     bool settled;     /* can be read anywhere, and `count` is known */
     uint64_t count;   /* fingerprints, once settled */
     uint64_t taken;   /* by `next` */
@@ -34,11 +33,11 @@ static inline size_t dp_fingerprints_item(const dp_fingerprints *source) {
     return source->words * sizeof(uint64_t);
 }
 
-/* How many fingerprints to ask for at once: 512 KiB (or twice that) keep the disk busy and stay in the cache. */
+/* How many fingerprints to read at once: 512 KiB (or twice that) keep the disk busy and stay in the cache. */
 enum { DP_FINGERPRINTS_BATCH = 1 << 16 };
 
 /* Errors: DOPPEL_ERROR_USAGE when not exactly one of array, path and callback is given (an array of none may be NULL),
- * or the bits cannot be; DOPPEL_ERROR_IO; DOPPEL_ERROR_INPUT when the size of the file does not divide. On an error
+ * or the bits are invalid; DOPPEL_ERROR_IO; DOPPEL_ERROR_INPUT when the size of the file is not a multiple. On an error
  * nothing is left open. `bits` is as the caller gave it, 0: 64. */
 doppel_status dp_fingerprints_open(dp_fingerprints *source, const doppel_source *given, int bits, doppel_error *error);
 void dp_fingerprints_close(dp_fingerprints *source);
@@ -49,13 +48,13 @@ typedef struct dp_fingerprints_part {
 } dp_fingerprints_part;
 
 /* The fingerprints from position `from` on, `count` of them, all within the count of a settled source. *got is the
- * array itself, or `room`, which has room for `count`. Any number of threads at once. Errors: DOPPEL_ERROR_IO,
+ * array itself, or `room`, which has space for `count`. Any number of threads at once. Errors: DOPPEL_ERROR_IO,
  * DOPPEL_ERROR_INPUT for bits beyond the width (the message has the file and the position). */
 doppel_status dp_fingerprints_read(const dp_fingerprints *source, dp_fingerprints_part part, uint64_t *room,
                                    const uint64_t **got, doppel_error *error);
 
-/* The next fingerprints in turn, settled or not: *count comes in as how many there is room for and goes out as how many
- * there are, 0 at the end only. One thread at a time. */
+/* The next fingerprints in turn, settled or not: *count is the room on input and the number read on output, 0 at the
+ * end only. One thread at a time. */
 doppel_status dp_fingerprints_next(dp_fingerprints *source, uint64_t *room, size_t *count, const uint64_t **got,
                                    doppel_error *error);
 
@@ -79,10 +78,10 @@ doppel_status dp_fingerprints_spool(dp_fingerprints *source, const char *tmp, do
 
 /* ---- pairs: pairs.c ----
  *
- * Pairs come in any order from several threads, and go out in order of (a, b): init, add ..., finish, free.
+ * Pairs are added in any order from several threads, and given out in order of (a, b): init, add ..., finish, free.
  *
  * Each thread adds to a buffer of its own, without a lock. A buffer that reaches its share of the memory is sorted and
- * written to a nameless file as a run; finish sorts what is left, on all threads, and merges the runs. */
+ * written to an unnamed file as a run; finish sorts what is left, on all threads, and merges the runs. */
 
 /* A pair as it is kept: 12 bytes. */
 typedef struct dp_pair {
@@ -94,7 +93,7 @@ typedef struct dp_pairs_options {
     uint64_t memory;          /* bytes for all buffers, sorting included */
     const char *tmp;          /* as doppel_join_options has it */
     const volatile int *stop; /* may be NULL */
-    bool unique;              /* a pair that was added several times goes out once */
+    bool unique;              /* a pair added several times is given once */
 } dp_pairs_options;
 
 /* What one thread has added and not yet written. */
@@ -114,7 +113,7 @@ typedef struct dp_pair_run {
 
 typedef struct dp_pairs {
     dp_pairs_options options;
-    dp_pair_buffer *buffers; /* one a thread */
+    dp_pair_buffer *buffers; /* one per thread */
     size_t share;            /* pairs a buffer may hold */
     pthread_mutex_t lock;    /* of all below */
     dp_scratch file;         /* file.size is what was spilled */

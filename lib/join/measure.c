@@ -1,8 +1,7 @@
 /* measure.c - the constants of the cost model, measured on this machine: doppel_costs_measure.
  *
- * What the model says is linear in its constants. So a few finds and joins are timed, the model is asked how much of
- * each constant there is in each of them, and the constants are those that come nearest to all times at once: least
- * squares of the relative errors. */
+ * What the model says is linear in its constants. So a few finds and joins are timed, the model gives the share of each
+ * constant in each of them, and the constants are fitted to all times at once: least squares of the relative errors. */
 
 #include "hamming/hamming.h"
 
@@ -40,8 +39,8 @@ typedef struct cost_samples {
     int count;
 } cost_samples;
 
-/* The square of the relative errors is least where its slope is 0 for every constant. The slope of one is taken at a
- * time, the others as they are: that goes down to the least, and no constant becomes negative on the way. */
+/* The sum of squared relative errors is least where its slope is 0 for every constant. Coordinate descent: one constant
+ * at a time, the others fixed; it converges to the minimum, and no constant becomes negative. */
 static void fit(const cost_samples *samples, doppel_costs *costs) {
     enum { ROUNDS = 2000 };
     for (int round = 0; round < ROUNDS; round++)
@@ -124,7 +123,7 @@ static doppel_status find_samples(const doppel_index *index, const dp_layout *la
     return status;
 }
 
-/* Builds an index of `count` by a layout and asks it. */
+/* Builds an index of `count` entries by a layout and queries it. */
 static doppel_status measure_finds(const uint64_t *numbers, uint64_t count, const char *name, cost_samples *samples,
                                    doppel_error *error) {
     doppel_index_options options = {.size = sizeof options, .count = count, .layout = name, .secret = 1};
@@ -151,7 +150,7 @@ static void share_join(uint64_t count, int distance, cost_sample *sample) {
     }
 }
 
-/* The second of two, as the first has fresh memory to touch. */
+/* Times the second of two, as the first touches fresh memory. */
 static doppel_status measure_join(const uint64_t *numbers, uint64_t count, int distance, cost_samples *samples,
                                   doppel_error *error) {
     doppel_source source = {.size = sizeof source, .array = numbers, .count = count};

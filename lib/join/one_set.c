@@ -23,10 +23,10 @@ typedef struct join_block {
 
 /* How numbers that agree in block `last` are compared in a table by block b: by a column of 64 bits. */
 typedef struct join_window {
-    bool crowd; /* 32 bits of the column are enough for the crowd kernel */
-    int turn;   /* the column: the low 64 bits of the number rotated right by it (more than 64 bits only) */
-    int top;    /* the block's bits end below this bit of the column */
-    int rotate; /* the 32 bits, as the crowd kernel has them */
+    bool bits_suffice; /* 32 bits of the column are enough for the bucket_pairs kernel */
+    int turn;          /* the column: the low 64 bits of the number rotated right by it (more than 64 bits only) */
+    int top;           /* the block's bits end below this bit of the column */
+    int rotate;        /* the 32 bits, as the bucket_pairs kernel has them */
 } join_window;
 
 /* 128 bits rotated right. */
@@ -45,7 +45,7 @@ typedef struct set_join {
     dp_fingerprints source;
     dp_order order;
     int bits, distance;
-    size_t words; /* 64-bit numbers a fingerprint */
+    size_t words; /* 64-bit numbers per fingerprint */
     uint64_t count, memory;
     dp_join_memory need;
 
@@ -55,7 +55,7 @@ typedef struct set_join {
     int key_bits;                          /* the first bits of a block that lines are sorted by */
 
     size_t threads;
-    struct join_thread *joiners; /* one a thread */
+    struct join_thread *joiners; /* one per thread */
     dp_pairs pairs;
     bool keeps_pairs; /* else they are only counted */
 
@@ -76,7 +76,7 @@ typedef struct set_join {
     size_t member_count;
 
     _Atomic uint64_t done;
-    uint64_t total, reported; /* work there is; progress that was reported last */
+    uint64_t total, reported; /* total work; progress last reported */
 
     pthread_mutex_t lock; /* of status and error */
     _Atomic int status;
@@ -107,9 +107,9 @@ typedef struct join_thread {
     set_join *join;
     size_t number;
     join_batch batch;
-    dp_line *open; /* one a key */
+    dp_line *open; /* one per key */
 
-    join_cell cells[DP_JOIN_LEVELS + 1]; /* one a chosen block, and one for buckets that are over */
+    join_cell cells[DP_JOIN_LEVELS + 1]; /* one per chosen block, and one for full buckets */
     uint32_t *extra;                     /* copies of each number of the cell */
     size_t extra_capacity;
     uint32_t *heads; /* a hash table of the cell: number + 1 */
@@ -122,7 +122,7 @@ typedef struct join_thread {
     size_t member_count, member_capacity;
 
     /* Tables. */
-    dp_bucket_pairs crowd;
+    dp_bucket_pairs bucket_pairs;
     size_t crowd_keys;
     uint64_t *column, *sorted;
     uint32_t *ids, *bounds, *hits;
@@ -199,7 +199,7 @@ static void keep(const set_join *join, join_batch *batch, size_t at, size_t from
     memmove(batch->positions + at, batch->positions + from, (to - from) * sizeof *batch->positions);
 }
 
-/* Leaves out what is marked as a copy: what stands between two copies moves as one. */
+/* Drops marked copies: everything between two copies is moved at once. */
 static void drop_copies(const set_join *join, join_batch *batch, uint64_t first) {
     size_t kept = 0, start = 0;
     uint64_t end = first + batch->count;
@@ -246,7 +246,7 @@ static bool batch_next(join_thread *joiner) {
     return true;
 }
 
-/* Tells a pair, where pairs are kept. */
+/* Reports a pair, if pairs are kept. */
 static bool report_pair(join_thread *joiner, uint32_t a, uint32_t b, int distance) {
     set_join *join = joiner->join;
     if (!join->keeps_pairs ||
@@ -255,8 +255,8 @@ static bool report_pair(join_thread *joiner, uint32_t a, uint32_t b, int distanc
     return fail(join, join->pairs.status, &join->pairs.error);
 }
 
-/* ---- copies of a fingerprint: reported as they are found, counted by groups, multiplied out where every pair is asked
- * for ---- */
+/* ---- copies of a fingerprint: reported as they are found, counted by groups, multiplied out if every pair is wanted
+ * ---- */
 
 static bool add_copy(join_thread *joiner, uint32_t first, uint32_t copy) {
     set_join *join = joiner->join;
@@ -270,7 +270,7 @@ static bool add_copy(join_thread *joiner, uint32_t first, uint32_t copy) {
     return true;
 }
 
-/* The sum, or the largest number there is. */
+/* The saturating sum. */
 static inline uint64_t add_saturated(uint64_t a, uint64_t b) {
     return a + b < a ? UINT64_MAX : a + b;
 }
@@ -351,7 +351,7 @@ static bool collect_members(set_join *join, size_t count) {
     return (members && scratch) || no_memory(join);
 }
 
-/* Puts the groups of all threads together. */
+/* Merges the groups of all threads. */
 static bool collect_copies(set_join *join) {
     size_t groups = 0, members = 0;
     for (size_t thread = 0; thread < join->threads; thread++) {
@@ -375,7 +375,7 @@ static size_t find_high(const uint64_t *numbers, size_t count, uint32_t high) {
     return low;
 }
 
-/* Pairs of firsts come in order, and become pairs of all that equal them, which are sorted again. */
+/* Pairs of firsts are read in order, and become pairs of all their copies, which are sorted again. */
 typedef struct copies_product {
     set_join *join;
     dp_pairs pairs;
@@ -423,7 +423,7 @@ static void multiply_groups(copies_product *p) {
     }
 }
 
-/* Gives every pair of pairs of groups, in order. */
+/* Emits every pair between groups, in order. */
 static doppel_status emit_with_copies(set_join *join, uint64_t *given, doppel_error *error) {
     copies_product p = {.join = join};
     dp_pairs_options options = join->pairs.options;
@@ -437,7 +437,7 @@ static doppel_status emit_with_copies(set_join *join, uint64_t *given, doppel_er
     return status;
 }
 
-/* What a number in a cell costs with all tables about it, beyond its own size: for the limit alone. */
+/* Bytes of a number's tables in a cell, beyond its own size: only for the memory limit. */
 enum { BYTES_BESIDE = 48 };
 
 /* Room for `need` numbers in a cell. */
@@ -470,7 +470,7 @@ static bool reserve_cell(join_thread *joiner, join_cell *cell, size_t need) {
 
 /* ---- comparing numbers of a cell in full ---- */
 
-/* Numbers of a cell in some order: number i is ids[i] of the cell; NULL: as they stand. */
+/* Numbers of a cell in some order: number i is ids[i] of the cell; NULL: in cell order. */
 typedef struct cell_numbers {
     const uint64_t *values;
     const uint32_t *ids;
@@ -490,7 +490,7 @@ static inline bool agree_first(const set_join *join, dp_bits differ, uint64_t ch
     return true;
 }
 
-/* How many pairs a pair stands for when every copy counts. */
+/* The number of pairs that a pair represents when every copy counts. */
 static uint64_t pairs_of_copies(const join_thread *joiner, uint32_t a, uint32_t b) {
     const copy_groups *groups = joiner->join->groups.entries ? &joiner->join->groups : &joiner->cell_groups;
     return groups->count ? group_size(groups, a) * group_size(groups, b) : 1;
@@ -543,11 +543,11 @@ static bool compare_numbers(join_thread *joiner, const join_cell *cell, const ce
 
 /* ---- tables: the numbers of a cell in buckets by one more block ----
  *
- * There are three ways. Small buckets: the crowd kernel compares while it fills them. Buckets of a dozen and more: 32
- * bits of each number are sorted by bucket, and the rows kernel compares. Where 32 bits are too few, or buckets are
- * larger still, the numbers themselves are sorted, and each is compared with those after it. */
+ * There are three ways. Small buckets: the bucket_pairs kernel compares while it fills them. Buckets of a dozen or
+ * more: 32 bits of each number are sorted by bucket, and the row_pairs kernel compares. If 32 bits are too few, or
+ * buckets are larger still, the numbers themselves are sorted, and each is compared with those after it. */
 
-/* Hits of the rows kernel at a time. */
+/* Hits of the row_pairs kernel at a time. */
 enum { ROW_HITS = 4096 };
 
 /* A table that is made. */
@@ -586,15 +586,15 @@ static bool reserve_bounds(join_thread *joiner, size_t need) {
 static bool reserve_crowd(join_thread *joiner, size_t keys) {
     if (keys <= joiner->crowd_keys)
         return true;
-    dp_bucket_pairs *crowd = &joiner->crowd;
-    free(crowd->fills);
-    free(crowd->slots);
-    free(crowd->ids);
+    dp_bucket_pairs *buckets = &joiner->bucket_pairs;
+    free(buckets->fills);
+    free(buckets->slots);
+    free(buckets->ids);
     joiner->crowd_keys = 0;
-    crowd->fills = malloc(keys);
-    crowd->slots = aligned_alloc(64, keys * DP_BUCKET_SLOTS * sizeof *crowd->slots);
-    crowd->ids = malloc(keys * DP_BUCKET_SLOTS * sizeof *crowd->ids);
-    if (!crowd->fills || !crowd->slots || !crowd->ids)
+    buckets->fills = malloc(keys);
+    buckets->slots = aligned_alloc(64, keys * DP_BUCKET_SLOTS * sizeof *buckets->slots);
+    buckets->ids = malloc(keys * DP_BUCKET_SLOTS * sizeof *buckets->ids);
+    if (!buckets->fills || !buckets->slots || !buckets->ids)
         return no_memory(joiner->join);
     joiner->crowd_keys = keys;
     return true;
@@ -665,7 +665,7 @@ static bool table_by_sort(join_thread *joiner, const join_cell *cell, int b, uin
     return true;
 }
 
-/* The numbers as the crowd kernel has them: as they are, or 64 bits about the block. */
+/* The numbers for the bucket_pairs kernel: unchanged, or 64 bits around the block. */
 static const uint64_t *make_column(join_thread *joiner, const join_cell *cell, int turn) {
     if (joiner->join->words == 1)
         return cell->values;
@@ -674,22 +674,22 @@ static const uint64_t *make_column(join_thread *joiner, const join_cell *cell, i
     return joiner->column;
 }
 
-/* Pairs that were compared in the buckets that are not over. */
-static uint64_t count_compared(const dp_bucket_pairs *crowd) {
+/* Pairs compared in the buckets that are not full. */
+static uint64_t count_compared(const dp_bucket_pairs *buckets) {
     uint64_t compared = 0;
-    for (size_t key = 0; key < (size_t)1 << crowd->width; key++) {
-        uint32_t fill = crowd->fills[key] <= DP_BUCKET_SLOTS ? crowd->fills[key] : 0;
+    for (size_t key = 0; key < (size_t)1 << buckets->width; key++) {
+        uint32_t fill = buckets->fills[key] <= DP_BUCKET_SLOTS ? buckets->fills[key] : 0;
         compared += fill * (fill - 1) / 2;
     }
     return compared;
 }
 
-static inline bool is_over(const dp_bucket_pairs *crowd, size_t i) {
-    uint64_t mask = ((uint64_t)1 << crowd->width) - 1;
-    return crowd->fills[crowd->numbers[i] >> crowd->shift & mask] == DP_BUCKET_OVER;
+static inline bool is_overflowing(const dp_bucket_pairs *buckets, size_t i) {
+    uint64_t mask = ((uint64_t)1 << buckets->width) - 1;
+    return buckets->fills[buckets->numbers[i] >> buckets->shift & mask] == DP_BUCKET_OVERFLOW;
 }
 
-/* Puts a number of the cell into the one that is sorted by the numbers themselves. */
+/* Adds a number to the cell of overflowing buckets, which is sorted by the numbers themselves. */
 static bool set_aside(join_thread *joiner, const join_cell *cell, size_t i) {
     join_cell *aside = &joiner->cells[DP_JOIN_LEVELS];
     size_t words = joiner->join->words;
@@ -701,37 +701,37 @@ static bool set_aside(join_thread *joiner, const join_cell *cell, size_t i) {
 }
 
 /* The numbers of all buckets that are over. */
-static bool sort_over(join_thread *joiner, const join_cell *cell, int b, uint64_t chosen) {
+static bool sort_overflow(join_thread *joiner, const join_cell *cell, int b, uint64_t chosen) {
     join_cell *aside = &joiner->cells[DP_JOIN_LEVELS];
     aside->count = 0;
     for (size_t i = 0; i < cell->count; i++)
-        if (is_over(&joiner->crowd, i) && !set_aside(joiner, cell, i))
+        if (is_overflowing(&joiner->bucket_pairs, i) && !set_aside(joiner, cell, i))
             return false;
     return table_by_sort(joiner, aside, b, chosen);
 }
 
 static bool table_by_crowd(join_thread *joiner, const join_cell *cell, const block_table *t) {
-    dp_bucket_pairs *crowd = &joiner->crowd;
+    dp_bucket_pairs *buckets = &joiner->bucket_pairs;
     if (!reserve_crowd(joiner, (size_t)1 << t->bits))
         return false;
-    crowd->numbers = make_column(joiner, cell, t->window->turn);
-    crowd->count = cell->count;
-    crowd->shift = t->window->top - t->bits;
-    crowd->width = t->bits;
-    crowd->rotate = t->window->rotate;
-    crowd->distance = joiner->join->distance;
-    crowd->hits = joiner->hits;
-    crowd->room = cell->count;
-    size_t found = dp_bucket_pairs_kernel()(crowd);
+    buckets->numbers = make_column(joiner, cell, t->window->turn);
+    buckets->count = cell->count;
+    buckets->shift = t->window->top - t->bits;
+    buckets->width = t->bits;
+    buckets->rotate = t->window->rotate;
+    buckets->distance = joiner->join->distance;
+    buckets->hits = joiner->hits;
+    buckets->room = cell->count;
+    size_t found = dp_bucket_pairs_kernel()(buckets);
     if (found == DP_BUCKET_HITS_FULL)
         return table_by_sort(joiner, cell, t->b, t->chosen);
-    joiner->candidates += count_compared(crowd);
+    joiner->candidates += count_compared(buckets);
     for (size_t hit = 0; hit < found; hit++) {
         size_t i = joiner->hits[hit] >> 16, j = joiner->hits[hit] & 0xFFFF;
-        if (!(crowd->over && is_over(crowd, i)) && !check_candidate(joiner, cell, i, j, t->chosen))
+        if (!(buckets->overflow && is_overflowing(buckets, i)) && !check_candidate(joiner, cell, i, j, t->chosen))
             return false;
     }
-    return crowd->over == 0 || sort_over(joiner, cell, t->b, t->chosen);
+    return buckets->overflow == 0 || sort_overflow(joiner, cell, t->b, t->chosen);
 }
 
 /* 32 bits of each number and its place in the cell, sorted by bucket. */
@@ -751,7 +751,7 @@ static void sort_rows(join_thread *joiner, const join_cell *cell, const join_win
     }
 }
 
-/* Sets aside what the rows kernel passes over, and counts what it compares. */
+/* Sets aside what the row_pairs kernel skips, and counts what it compares. */
 static bool look_at_bounds(join_thread *joiner, const join_cell *cell, size_t buckets) {
     joiner->cells[DP_JOIN_LEVELS].count = 0;
     for (size_t key = 0; key < buckets; key++) {
@@ -793,7 +793,7 @@ static bool compare_by_block(join_thread *joiner, const join_cell *cell, int las
         bits++;
     if (!reserve_tables(joiner, cell->count))
         return false;
-    if (!window->crowd || cell->count >> bits > DP_ROW_PAIRS_MOST / 2)
+    if (!window->bits_suffice || cell->count >> bits > DP_ROW_PAIRS_MOST / 2)
         return table_by_sort(joiner, cell, b, chosen);
     bool small = cell->count <= DP_BUCKET_MOST && cell->count >> bits <= DP_BUCKET_LOAD;
     block_table t = {b, bits, chosen, window};
@@ -824,7 +824,7 @@ static join_window plan_window(const set_join *join, int last, int b) {
             window.rotate = rotate;
         }
     }
-    window.crowd = dp_join_bits_suffice(32 - best, join->distance);
+    window.bits_suffice = dp_join_bits_suffice(32 - best, join->distance);
     return window;
 }
 
@@ -878,7 +878,7 @@ static bool descend(join_thread *joiner, const join_cell *cell, int level, uint6
     return true;
 }
 
-/* Compares what stands in the first cell, for all choices that begin with the pass's block. */
+/* Compares the first cell, for all choices that begin with the pass's block. */
 static bool compare_cell(join_thread *joiner) {
     /* Copies are reported already, and nothing else is within 0. */
     return joiner->cells[0].count < 2 || joiner->join->distance == 0 ||
@@ -887,9 +887,7 @@ static bool compare_cell(join_thread *joiner) {
 
 /* Compares rows first .. last - 1 of a cell with all after them, where no block is chosen. */
 static bool compare_rows(join_thread *joiner, const join_cell *cell, size_t first, size_t last) {
-    enum {
-        TILE = 2048
-    }; /* of the numbers after: 16 or 32 KiB, which stay in the first cache while all rows go over them */
+    enum { TILE = 2048 }; /* of the numbers after: 16 or 32 KiB, which stay in the L1 cache for all rows */
     cell_numbers all = {cell->values, NULL, cell->count};
     if (!reserve_tables(joiner, TILE))
         return false;
@@ -909,8 +907,8 @@ static inline int pass_key_bits(const set_join *join, int pass) {
 
 /* ---- cells: the fingerprints of one key, in the cache ----
  *
- * In the first pass, where equal ones meet, each is looked up in a hash table of those before it: a copy is reported,
- * marked and left out. */
+ * In the first pass, which brings equal ones together, each is looked up in a hash table of those before it: a copy is
+ * reported, marked and left out. */
 
 static size_t head_of(const join_thread *joiner, const uint64_t *value) {
     uint64_t mixed = value[0];
@@ -986,7 +984,7 @@ static inline bool add_distinct(join_thread *joiner, const uint64_t *value, uint
     return true;
 }
 
-/* Before a cell of up to `count` numbers. Where most are copies a small table will do, so it starts small and grows. */
+/* Before a cell of up to `count` numbers. If most are copies a small table is enough, so it starts small and grows. */
 static bool begin(join_thread *joiner, size_t count) {
     enum { FIRST_MOST = 1 << 16 };
     joiner->cells[0].count = 0;
@@ -994,7 +992,7 @@ static bool begin(join_thread *joiner, size_t count) {
     return joiner->join->pass > 0 || rebuild_heads(joiner, count < FIRST_MOST ? count : FIRST_MOST);
 }
 
-/* After a cell: what has copies becomes a group. */
+/* After a cell: numbers with copies become groups. */
 static bool end(join_thread *joiner) {
     set_join *join = joiner->join;
     const join_cell *cell = &joiner->cells[0];
@@ -1030,7 +1028,7 @@ static bool add(join_thread *joiner, const uint64_t *values, const uint32_t *pos
 }
 
 static bool load_lines(join_thread *joiner, const dp_line *lines, size_t count) {
-    enum { ONCE = 256 }; /* lines, between two looks at the room */
+    enum { ONCE = 256 }; /* lines, between two checks of the room */
     bool wide = joiner->join->words == 2;
     for (size_t i = 0; i < count; i++) {
         size_t room = (count - i < ONCE ? count - i : ONCE) * DP_LINE_NARROW;
@@ -1103,7 +1101,7 @@ static bool read_cell(join_thread *joiner, uint32_t key) {
  *
  * Each thread has a slice of the positions. How many of each key a slice has is counted once, for all passes; so every
  * thread knows where its lines of a key go, and the lines of a key stand in the order of the positions, slice by slice.
- * What does not fit into memory at once is moved in rounds, each for a range of keys. */
+ * If not everything fits into memory, it is moved in rounds, each for a range of keys. */
 
 /* How many of each key there are in the slice of a thread. */
 static inline uint32_t *key_counts(const set_join *join, size_t thread, int pass) {
@@ -1161,7 +1159,7 @@ static void plan_round(set_join *join) {
     join->keys = keys;
 }
 
-/* What the open lines still hold goes to memory too. */
+/* Writes the open lines to memory too. */
 static void flush_open(const dp_scatter *scatter, bool wide) {
     for (uint32_t key = 0; key < scatter->keys; key++) {
         dp_line *line = &scatter->open[key];
@@ -1220,8 +1218,7 @@ static void plan(set_join *join) {
         join->total += join->count * (uint64_t)(1 + blocks - pass);
 }
 
-/* What a callback gave is kept in memory while there is room for it; where there is not even the least, it goes to a
- * file. */
+/* Fingerprints of a callback are kept in memory while there is room; without the minimum, they go to a file. */
 static doppel_status make_room(set_join *join, doppel_error *error) {
     uint64_t kept = dp_fingerprints_kept_bytes(&join->source), need = (uint64_t)join->need.fixed + DP_JOIN_LEAST;
     if (join->memory < need)
@@ -1233,7 +1230,7 @@ static doppel_status make_room(set_join *join, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* Shares the memory: what is fixed, then lines up to three quarters; gives the rest, which is for pairs. */
+/* Shares the memory: what is fixed, then lines up to three quarters; returns the rest, which is for pairs. */
 static uint64_t share_memory(set_join *join) {
     uint64_t rest = join->memory - (uint64_t)join->need.fixed, most = rest / 4 * 3;
     uint64_t want = join->blocks ? (uint64_t)join->need.lines : 0, lines = want < most ? want : most;
@@ -1298,9 +1295,9 @@ static void free_joiner(join_thread *joiner) {
     free(joiner->groups);
     free(joiner->cell_groups.entries);
     free(joiner->members);
-    free(joiner->crowd.fills);
-    free(joiner->crowd.slots);
-    free(joiner->crowd.ids);
+    free(joiner->bucket_pairs.fills);
+    free(joiner->bucket_pairs.slots);
+    free(joiner->bucket_pairs.ids);
     free(joiner->column);
     free(joiner->sorted);
     free(joiner->ids);
@@ -1309,7 +1306,7 @@ static void free_joiner(join_thread *joiner) {
     free(joiner->row_hits);
 }
 
-/* Frees what the comparing needs, and emitting does not. */
+/* Frees what only comparing needs. */
 static void free_work(set_join *join) {
     for (size_t thread = 0; join->joiners && thread < join->threads; thread++)
         free_joiner(&join->joiners[thread]);
@@ -1338,7 +1335,7 @@ static void run_cells(void *given, size_t thread) {
             return;
 }
 
-/* A key that does not fit into memory has mostly copies, or is a small part: one thread takes it from the source. */
+/* A key that does not fit into memory has mostly copies, or is a small part: one thread reads it from the source. */
 static void run_large_key(set_join *join) {
     join_thread *joiner = &join->joiners[0];
     if (read_cell(joiner, join->first_key) && compare_cell(joiner))

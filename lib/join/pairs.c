@@ -1,15 +1,15 @@
-/* pairs.c - pairs come in any order from several threads, and go out in order of (a, b).
+/* pairs.c - pairs are added in any order from several threads, and given out in order of (a, b).
  *
  * dp_pairs_init -> dp_pairs_add ... -> dp_pairs_finish -> dp_pairs_free. Buffers grow, and spill as sorted runs, which
- * are merged in the end. */
+ * are merged at the end. */
 #include "join/join.h"
 
 #include <stdlib.h>
 
 /* ---- sorting by (a, b) ----
  *
- * Two steps, so that most of the work stays in the cache: the pairs are dealt into parts by the top bits of a, and each
- * part is sorted by the digits that are left, the least one first. */
+ * Two steps, so that most of the work stays in the cache: the pairs are distributed into parts by the top bits of a,
+ * and each part is sorted by the remaining digits, the least significant first. */
 
 /* A part of 4096 pairs and its copy are 96 KiB: half of it in the first-level cache, all in the second. */
 #define PART 4096
@@ -34,7 +34,7 @@ static void insertion_sort(dp_pair *records, size_t count) {
     }
 }
 
-/* Turns counts into where each begins. */
+/* Turns counts into start positions. */
 static void sum_up(uint32_t *places, size_t count) {
     uint32_t next = 0;
     for (size_t i = 0; i < count; i++) {
@@ -115,7 +115,7 @@ static void pairs_sort(dp_pair *records, size_t count, dp_pair *scratch) {
 /* Pairs that are given at once. */
 #define BATCH 4096
 
-/* Where the merge stands in a run: what of it is in memory, and what is still in the file. */
+/* The merge position in a run: the part in memory, and the part still in the file. */
 typedef struct cursor {
     const dp_pair *at, *end;
     dp_pair *room; /* NULL: the run is in memory as a whole */
@@ -286,7 +286,7 @@ static doppel_status pairs_merge(dp_pairs *pairs, doppel_status (*batch)(const d
 
 doppel_status dp_pairs_init(dp_pairs *pairs, const dp_pairs_options *options, doppel_error *error) {
     *pairs = (dp_pairs){.options = *options};
-    /* A buffer that is full stands twice in memory while it is sorted. */
+    /* A full buffer is in memory twice while it is sorted. */
     uint64_t share = options->memory / options->threads / (2 * sizeof(dp_pair));
     pairs->share = share < FIRST_CAPACITY ? FIRST_CAPACITY : share > MOST_SHARE ? MOST_SHARE : (size_t)share;
     pairs->buffers = calloc(options->threads, sizeof *pairs->buffers);
@@ -316,7 +316,7 @@ void dp_pairs_free(dp_pairs *pairs) {
     pthread_mutex_destroy(&pairs->lock);
 }
 
-/* Notes the first failure; gives false. */
+/* Records the first failure; returns false. */
 static bool fail(dp_pairs *pairs, const doppel_error *error) {
     pthread_mutex_lock(&pairs->lock);
     if (pairs->status == DOPPEL_OK) {

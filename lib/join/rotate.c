@@ -1,5 +1,5 @@
-/* rotate.c - doppel_join_rotate: the approximate classic. The fingerprints are rotated, sorted, and each is compared
- * with its next neighbours in the circle; once for each rotation.
+/* rotate.c - doppel_join_rotate: the classic approximate join. The fingerprints are rotated, sorted, and each is
+ * compared with its next neighbours in the circle; once for each rotation.
  *
  * A rotation is the work of one thread; what it finds goes to the sink for pairs (pairs.c), which drops repeats. */
 #include "hamming/hamming.h"
@@ -9,9 +9,9 @@
 
 /* Positions are 32 bits wide. */
 #define MOST (((uint64_t)1 << 32) - 2)
-/* Neighbours are compared between two looks at `stop`. */
+/* Neighbours compared between two checks of `stop`. */
 #define STOP_EVERY ((size_t)1 << 16)
-/* What the sink for pairs gets at least. */
+/* The minimum for the sink of pairs. */
 #define LEAST_PAIRS ((uint64_t)1 << 20)
 
 /* One 64-bit number of a rotated fingerprint, and whose it is. */
@@ -71,7 +71,7 @@ static bool sort_byte(const item *from, size_t count, item *to, int shift) {
     return true;
 }
 
-/* Sorts by the keys; what is equal stays in order. Gives where the result is: one of the two. */
+/* Stable sort by key. Returns the array that has the result: one of the two. */
 static item *sort_keys(item *items, size_t count, item *scratch) {
     for (int shift = 0; shift < 64; shift += 8)
         if (sort_byte(items, count, scratch, shift)) {
@@ -120,7 +120,7 @@ static bool compare_neighbours(rotate *r, const item *sorted, dp_pair_buffer *bu
     return true;
 }
 
-/* Counts copies, which stand together in any rotation. */
+/* Counts copies, which are adjacent in any rotation. */
 static void count_copies(rotate *r, const item *sorted) {
     uint64_t copies = 0, groups = 0;
     bool before = false;

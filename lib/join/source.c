@@ -1,8 +1,8 @@
-/* source.c - reads a doppel_source, whichever of its three kinds it is, and checks what comes.
+/* source.c - reads a doppel_source of any of the three kinds, and checks the fingerprints.
  *
  * dp_fingerprints_open -> (dp_fingerprints_settle) -> dp_fingerprints_read, dp_fingerprints_next ->
  * dp_fingerprints_close. A callback or a pipe, which can be read once only, is kept by settle: in memory, or past its
- * part of the memory in a nameless file. */
+ * part of the memory in an unnamed file. */
 #include "join/join.h"
 
 #include <errno.h>
@@ -229,8 +229,8 @@ doppel_status dp_fingerprints_next(dp_fingerprints *source, uint64_t *room, size
 
 /* ---- keeping what can be read once only ---- */
 
-/* The part of the memory for it. For the 8 bytes of a fingerprint a join has 17 of lines and pairs (29 for 16), so
- * that what is left still holds all lines at once; rotate copies it once, and has 24 for each thread. */
+/* The part of the memory for it. For the 8 bytes of a fingerprint a join has 17 of lines and pairs (29 for 16), so that
+ * the rest still holds all lines at once; rotate copies it once, and has 24 for each thread. */
 enum { KEPT_PART = 4 };
 
 uint64_t dp_fingerprints_kept_bytes(const dp_fingerprints *source) {
@@ -247,7 +247,7 @@ static doppel_status take_batch(dp_fingerprints *source, const volatile int *sto
     return dp_fingerprints_next(source, room, count, &got, error);
 }
 
-/* Takes what there is into memory, as far as it may. */
+/* Reads into memory, up to its limit. */
 static doppel_status keep(dp_fingerprints *source, const dp_fingerprints_keeping *keeping, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     while (status == DOPPEL_OK && !source->ended) {
@@ -282,7 +282,7 @@ doppel_status dp_fingerprints_spool(dp_fingerprints *source, const char *tmp, do
     return status;
 }
 
-/* What is left, into the file. */
+/* Writes the rest to the file. */
 static doppel_status spool_rest(dp_fingerprints *source, const dp_fingerprints_keeping *keeping, doppel_error *error) {
     uint64_t *room = malloc(DP_FINGERPRINTS_BATCH * dp_fingerprints_item(source));
     doppel_status status = room ? DOPPEL_OK : dp_no_memory(error);

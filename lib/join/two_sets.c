@@ -1,8 +1,8 @@
 /* two_sets.c - doppel_join_sets: one set is kept in memory, the other is streamed past it.
  *
- * The first set becomes resident: sorted, with tables that many queries at once are looked up in. A prefilter lets most
- * of the stream pass by without a look at the tables. Threads take batches of the stream in turn, filter and look up
- * each on their own, and give the pairs out in the order of the stream. */
+ * The first set becomes resident: sorted, with tables that many queries at once are looked up in. A prefilter discards
+ * most of the stream without a table lookup. Threads take batches of the stream in turn, filter and look up each on
+ * their own, and give the pairs out in the order of the stream. */
 #include "join/join.h"
 #include "kernel/kernel.h"
 
@@ -12,8 +12,9 @@
 
 /* ---- the resident set ----
  *
- * Equal fingerprints stand once, with the list of their positions. A table keeps the fingerprints, or 32 bits of them
- * where those are enough, sorted by its key, so that a bucket is one piece of memory and is compared by one kernel. */
+ * Equal fingerprints are stored once, with the list of their positions. A table keeps the fingerprints, or 32 bits of
+ * them where those are enough, sorted by its key, so that a bucket is one piece of memory and is compared by one
+ * kernel. */
 
 /* A key is put together from pieces of the number, the first at the top. */
 typedef struct resident_table {
@@ -33,7 +34,7 @@ typedef struct resident_table {
 
 typedef struct resident_set {
     int bits, distance;
-    size_t words; /* 64-bit numbers a fingerprint */
+    size_t words; /* 64-bit numbers per fingerprint */
     dp_order order;
     uint64_t count;      /* positions */
     uint32_t distinct;   /* fingerprints: their number is an id */
@@ -49,7 +50,7 @@ typedef struct resident_set {
 typedef struct resident_options {
     int distance;
     size_t threads;
-    uint64_t memory; /* that may be used, the tables included */
+    uint64_t memory; /* allowed, including the tables */
     uint64_t secret; /* not 0 */
     const volatile int *stop;
 } resident_options;
@@ -170,7 +171,7 @@ static doppel_status read_set(resident_set *set, dp_fingerprints *source, const 
 
 /* ---- the resident set: tables, planned as those of an index are, filled by counting ---- */
 
-/* Comparing FEW_RESIDENT takes less than looking into a few tables: some 30 ns. */
+/* Comparing FEW_RESIDENT is faster than a few table lookups: about 30 ns. */
 #define FEW_RESIDENT 256
 
 /* The bits of a table's key, of which `left` are wanted: from a piece of the number, its top. */
@@ -309,7 +310,7 @@ static void fill_tables(void *user, size_t thread) {
     }
 }
 
-/* Fills the tables that are planned. False when there is no memory. */
+/* Fills the tables that are planned. False when out of memory. */
 static bool resident_fill(resident_set *set, size_t threads) {
     table_fill f = {.set = set};
     if (set->tables)
@@ -462,7 +463,7 @@ static doppel_status resident_build(resident_set *set, dp_fingerprints *source, 
 
 /* ---- looking queries up, several at once ----
  *
- * Rounds over all probes of a group of queries, so that memory is asked for long before it is needed: the keys, the
+ * Rounds over all probes of a group of queries, so that memory is prefetched long before it is needed: the keys, the
  * places of the buckets, the buckets, the ids of what is near in them, and the fingerprints of those. What several
  * tables find counts in the first of them that the query is looked up in. */
 
@@ -499,11 +500,11 @@ typedef struct resident_finder {
     size_t waiting_count;
 } resident_finder;
 
-/* Probes under way at once: memory answers within 100 to 200 ns, and a probe takes about 5. Where tables are inside of
- * parts, about half of them are made. */
+/* Probes in progress at once: memory answers within 100 to 200 ns, and a probe takes about 5. Where tables are inside
+ * of parts, about half of them are made. */
 #define PROBES 256
 
-/* False when there is no memory. */
+/* False when out of memory. */
 static bool finder_init(resident_finder *finder, const resident_set *set) {
     memset(finder, 0, sizeof *finder);
     finder->set = set;
@@ -517,7 +518,7 @@ static void finder_free(resident_finder *finder) {
     free(finder->hits);
 }
 
-/* Writes the probes of one query; gives how many. */
+/* Writes the probes of one query; returns how many. */
 static size_t write_probes(const resident_finder *finder, uint32_t query, resident_probe *probes) {
     const resident_set *set = finder->set;
     dp_bits value = dp_bits_load(finder->queries + query * set->words, set->bits);
@@ -535,7 +536,7 @@ static size_t write_probes(const resident_finder *finder, uint32_t query, reside
     return count;
 }
 
-/* Turns keys into places, and asks for them. */
+/* Turns keys into places, and prefetches them. */
 static void find_buckets(const resident_set *set, resident_probe *probes, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const resident_table *table = &set->table[probes[i].table];
@@ -559,7 +560,7 @@ static bool found_before(const resident_finder *finder, const resident_near *nea
     return false;
 }
 
-/* Looks at what waits: adds those that are near and not found before. */
+/* Checks the waiting candidates: adds those that are near and not found before. */
 static bool settle(resident_finder *finder) {
     const resident_set *set = finder->set;
     resident_near *waiting = finder->waiting;
@@ -582,7 +583,7 @@ static bool settle(resident_finder *finder) {
     return true;
 }
 
-/* Keeps what the last comparison found, entries from `first` on, and asks for their ids. */
+/* Keeps what the last comparison found, entries from `first` on, and prefetches their ids. */
 static bool add_near(resident_finder *finder, const resident_probe *probe, uint32_t first, size_t near) {
     const resident_set *set = finder->set;
     if (finder->waiting_count > BUCKET_PIECE && !settle(finder))
@@ -596,7 +597,7 @@ static bool add_near(resident_finder *finder, const resident_probe *probe, uint3
     return true;
 }
 
-/* Compares a part of a column; gives how many are near. */
+/* Compares a part of a column; returns how many are near. */
 static size_t compare(resident_finder *finder, const uint64_t *column, size_t count, const uint64_t *value) {
     int distance = finder->set->distance;
     return finder->set->words == 1 ? dp_near64_kernel()(column, count, value[0], distance, finder->near)
@@ -635,7 +636,7 @@ static bool compare_all(resident_finder *finder, uint32_t query) {
 }
 
 /* Finds all within the distance of each query (in secret order), at most `group` of them, each once; of tables inside
- * of parts, those of the query's parts. False when there is no memory. */
+ * of parts, those of the query's parts. False when out of memory. */
 static bool finder_run(resident_finder *finder, const uint64_t *queries, const uint8_t *parts, size_t count) {
     const resident_set *set = finder->set;
     size_t probes = 0;
@@ -654,7 +655,7 @@ static bool finder_run(resident_finder *finder, const uint64_t *queries, const u
     return settle(finder);
 }
 
-/* ---- the prefilter: finds out, mostly without a look at the resident set, that a fingerprint is near none of it ----
+/* ---- the prefilter: shows, mostly without reading the resident set, that a fingerprint is near none of it ----
  *
  * The bits are cut into m parts. Two fingerprints within k differ by at most r_i in some part i, when the r_i + 1 sum
  * up to more than k. A map for each part has a mark for every key that is within r_i of the key of a resident
@@ -679,7 +680,7 @@ typedef struct filter_part {
 } filter_part;
 
 typedef struct prefilter {
-    size_t words; /* 64-bit numbers a fingerprint */
+    size_t words; /* 64-bit numbers per fingerprint */
     int parts;    /* 0: lets everything through */
     filter_part part[FILTER_PARTS];
     bool sliced;  /* some part is */
@@ -703,8 +704,8 @@ typedef struct prefilter_options {
 /* From 16 keys for each bit on, no map is both small and sparse. */
 #define MOST_SQUEEZE 4
 
-/* Fingerprints tested together: enough for a slice to be used by many while it is in the cache (the time goes down
- * until about there), or, without slices, few enough to stay in the cache themselves. */
+/* Fingerprints tested together: enough for a slice to be used by many while it is in the cache (the time falls until
+ * about there), or, without slices, few enough to stay in the cache themselves. */
 #define SLICED_BATCH ((size_t)1 << 24)
 #define WHOLE_BATCH ((size_t)1 << 14)
 #define LEAST_SLICED_BATCH ((size_t)1 << 16)
@@ -713,8 +714,8 @@ typedef struct prefilter_options {
 #define BATCHES 4
 
 /* Nanoseconds, measured on one thread: a test in a map inside the cache; counting, dealing and testing in slices;
- * bringing a byte of a map into the cache, once a batch; setting a bit in the cache and beyond; a byte of fresh memory.
- */
+ * bringing a byte of a map into the cache, once a batch; setting a bit in the cache and beyond; a byte of fresh
+ * memory. */
 #define TEST_WHOLE 1.3
 #define TEST_SLICED 5.5
 #define LOAD_BYTE 0.1
@@ -898,8 +899,8 @@ static size_t collect_keys(const resident_set *set, const filter_part *part, uin
     return dp_unique64(keys, set->distinct);
 }
 
-/* Sets the marks of some keys, their slice exchanged by `high`, with all flips of up to `radius` bits inside a slice.
- */
+/* Sets the marks of some keys, their slice exchanged by `high`, with all flips of up to `radius` bits inside a
+ * slice. */
 static void set_marks(const filter_part *part, const uint64_t *keys, size_t count, uint32_t high) {
     int bits = part->bits - part->slice_bits, radius = part->radius - __builtin_popcount(high);
     uint32_t flip = 0;
@@ -953,7 +954,7 @@ static void fill_parts(void *user, size_t thread) {
             atomic_store(&f->failed, true);
 }
 
-/* Fills the maps. False when there is no memory. */
+/* Fills the maps. False when out of memory. */
 static bool prefilter_build(prefilter *filter, const resident_set *set, size_t threads) {
     map_filling f = {.filter = filter, .set = set};
     if (filter->parts)
@@ -967,9 +968,9 @@ static void prefilter_free(prefilter *filter) {
     filter->parts = 0;
 }
 
-/* Entries whose bit is asked for ahead of its test: what of the slice is not in the cache yet comes from memory. */
+/* Entries whose bit is prefetched ahead of its test, for the parts of the slice not in the cache yet. */
 #define PREFETCHED 48
-/* Entries tested between two looks at what passed. */
+/* Entries tested between two collections of those that passed. */
 #define PIECE 1024
 
 /* ---- the prefilter: testing a batch ---- */
@@ -1007,7 +1008,7 @@ static bool init_slices(filter_batch *batch) {
     return made && batch->starts && batch->fills && batch->open && batch->entries;
 }
 
-/* False when there is no memory. */
+/* False when out of memory. */
 static bool filter_batch_init(filter_batch *batch, const prefilter *filter) {
     *batch = (filter_batch){.filter = filter};
     batch->values = dp_big_alloc(filter->batch * filter->words * sizeof *batch->values);
@@ -1077,7 +1078,7 @@ typedef struct slice_entries {
     size_t count;
 } slice_entries;
 
-/* The numbers of those of up to PIECE entries whose mark is there; gives how many. What follows the last entry of a
+/* The numbers of those of up to PIECE entries whose mark is there; returns how many. What follows the last entry of a
  * slice may be anything: a prefetch may miss. */
 static inline size_t test_piece(const uint64_t *map, int squeeze, slice_entries p, uint32_t *list) {
     size_t found = 0;
@@ -1366,7 +1367,7 @@ static size_t item_size(const stream_join *join) {
 
 /* ---- reading the stream ---- */
 
-/* The next of the stream, at most `room`, into worker->room or where they stand; *count is 0 at the end. */
+/* The next of the stream, at most `room`, into worker->room or in place; *count is 0 at the end. */
 static doppel_status read_next(stream_worker *worker, size_t room, const uint64_t **got, size_t *count,
                                doppel_error *error) {
     stream_join *join = worker->join;
@@ -1486,8 +1487,8 @@ static void thread_main(void *user, size_t thread) {
 
 /* ---- setting up ---- */
 
-/* Finds out how long the stream is, or reads ahead to see whether it is short; gives what to plan for. What that takes
- * of the memory is taken off. */
+/* Finds out how long the stream is, or reads ahead to see whether it is short; returns what to plan for. What that
+ * takes of the memory is taken off. */
 static doppel_status look_ahead(stream_join *join, uint64_t *memory, uint64_t *expected, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     uint64_t room = *memory / 8 / item_size(join);

@@ -21,8 +21,8 @@ typedef uint64_t banded_vector __attribute__((vector_size(8 * BANDED_LANES)));
     { banded_string(0), banded_string(1), banded_string(2), banded_string(3) }
 #endif
 
-/* The texts from `first` on: together while all of them have columns, or until all have passed their limit; what is
- * left of each by itself. */
+/* The texts from `first` on: together while all of them have columns, or until all have passed their limit; then the
+ * rest of each separately. */
 BANDED_TARGET static void banded_part(dp_banded_edits *edits, size_t first) {
     banded_vector plus, minus = {0}, start, last, limit, distance;
     size_t together = SIZE_MAX;

@@ -1,4 +1,5 @@
-/* bit_counts.c - how often each of 64 bits is set among many numbers: the sums of a SimHash whose features count alike.
+/* bit_counts.c - how often each of 64 bits is set among many numbers: the sums of a SimHash whose features have equal
+ * weight.
  *
  * dp_bit_counts_kernel() adds a batch to bit-sliced counters, dp_bit_counts_above() compares all 64 counters with a
  * number at once. For weights that differ, dp_weigh_kernel() keeps 64 plain sums. */
@@ -29,7 +30,7 @@ DP_KERNEL_LIST(bit_counts, DP_AVX512(bit_counts_avx512) DP_AVX2(bit_counts_avx2)
 
 uint64_t dp_bit_counts_above(const uint64_t *planes, uint64_t limit) {
     uint64_t above = 0, equal = ~(uint64_t)0;
-    /* No counter is above twice the limit and one: SimHash asks for more than half. */
+    /* No counter is above 2 * limit + 1: SimHash needs more than half. */
     for (int p = 64 - __builtin_clzll(2 * limit + 1) - 1; p >= 0; p--) {
         uint64_t bit = limit >> p & 1 ? ~(uint64_t)0 : 0;
         above |= equal & planes[p] & ~bit;

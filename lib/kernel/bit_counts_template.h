@@ -3,7 +3,7 @@
  * Parameters: BITS_NAME, the function; BITS_LANES, a power of two; BITS_TARGET, its target attribute.
  *
  * Counters are bit-sliced: plane p holds bit p of all 64 counters of a lane. Sixteen vectors go through a tree of
- * carry-save adders (Harley-Seal), which costs about one adder a vector; what comes out at the top, once in sixteen,
+ * carry-save adders (Harley-Seal), which costs about one adder per vector; the carry out of the top, once in sixteen,
  * ripples up. */
 #define BITS_PASTE2(a, b) a##b
 #define BITS_PASTE(a, b) BITS_PASTE2(a, b)
@@ -45,7 +45,7 @@ BITS_TARGET static void BITS_NAME(const uint64_t *numbers, size_t count, uint64_
             bits_add(fours, carry4[0], carry4[1], carry8[half]);
         }
         bits_add(eights, carry8[0], carry8[1], carry);
-        /* A block brings at most one carry to each column, so that plane p turns once in 2^(p-3) blocks. */
+        /* A block brings at most one carry to each column, so plane p changes once in 2^(p-3) blocks. */
         size_t blocks = i / (16 * BITS_LANES) + 1;
         for (int p = 4; blocks; p++, blocks >>= 1) {
             bits_vector next = plane[p] & carry;

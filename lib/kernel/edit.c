@@ -8,14 +8,14 @@
 
 /* ---- levenshtein: a strip of the edit-distance table, 64 cells a step.
  *
- * Neighbours in the table differ by at most one, so that a column is two bits a row: plus where a row is one more than
- * the row above, minus where it is one less (Myers 1999; block by block as Hyyro 2003 has it). A block of 64 rows takes
- * the step along the row above it and gives the step along its last row, which the block below takes at the same
+ * Neighbours in the table differ by at most one, so that a column is two bits per row: plus where a row is one more
+ * than the row above, minus where it is one less (Myers 1999; block by block as Hyyro 2003 has it). A block of 64 rows
+ * takes the step along the row above it and gives the step along its last row, which the block below takes at the same
  * column.
  *
  * Portable: the blocks of a column one after the other, each of which waits for the one above it. The variants (see
- * levenshtein_template.h) have the blocks of a strip in the lanes of a vector, each a column behind the one above it.
- */
+ * levenshtein_template.h) have the blocks of a strip in the lanes of a vector, each a column behind the one above
+ * it. */
 
 /* One block, one column. `step` is -1, 0 or 1 above and then below it. */
 static inline void block(uint64_t *plus, uint64_t *minus, uint64_t equal, int64_t *step) {
@@ -63,7 +63,7 @@ static void levenshtein_portable(dp_strip *strip) {
 }
 
 #if defined(__x86_64__)
-/* Each lane by itself from another row: loads that leave the other lanes alone, which beat a gather. */
+/* Each lane is loaded separately, from its own row, by masked loads, which are faster than a gather. */
 DP_TARGET_AVX512 static inline __m512i rows_avx512(const uint64_t *masks, const uint16_t *slots) {
     __m512i rows = _mm512_loadu_si512(masks + slots[0]);
     rows = _mm512_mask_loadu_epi64(rows, 0x02, masks + slots[-1]);
@@ -100,7 +100,7 @@ DP_KERNEL_LIST(levenshtein, DP_AVX512(levenshtein_avx512) DP_AVX2(levenshtein_av
 
 /* ---- subsequence: a strip of the table of longest common subsequences, 64 cells an addition.
  *
- * Bit r of V is set where row r of the column at hand holds the same length as the row above. A column with matches M
+ * Bit r of V is set where row r of the current column has the same length as the row above. A column with matches M
  * turns V into (V + (V & M)) | (V & ~M) (Crochemore, Iliopoulos, Pinzon and Reid 2001, as Hyyro 2004 writes it); the
  * carry into the lowest bit is the step along the row above the strip, the carry out of the highest one the step along
  * its last row. One variant: the additions of a column are a chain of carries, which scalar code does best. */
@@ -132,14 +132,14 @@ DP_KERNEL_LIST(subsequence, DP_PORTABLE(subsequence_portable))
  * With at most `limit` edits a way through the table of distances keeps to limit + 1 diagonals. Up to 57 of them fit a
  * word that moves down one row with every column (Hyyro 2003): bit b of column j is row j - high + b, so that a bit is
  * a diagonal. A column is the bits `plus` and `minus`, the differences to the row above; `zero` marks cells that are
- * equal to their upper left neighbour. Outside the band nothing is looked at, which can only make values larger. Rows
+ * equal to their upper left neighbour. Cells outside the band are ignored, which can only make values larger. Rows
  * above the first match nothing and start at 0, which makes row 0 come out as it should: cell (0, j) is j diagonal
  * steps of one from a 0.
  *
- * Values never fall along a diagonal. So the way down the one that ends in the last cell stops as soon as it has
- * passed the limit: after a few columns, when two texts have nothing in common.
+ * Values never fall along a diagonal. So following the one that ends in the last cell can stop as soon as it exceeds
+ * the limit: after a few columns, if two texts have nothing in common.
  *
- * Portable: one text after the other. Each is a chain of some ten dependent instructions a column; the variants do
+ * Portable: one text after the other. Each is a chain of about ten dependent instructions per column; the variants do
  * several in the lanes of a vector. */
 
 /* The bits of the rows from DP_BAND_AHEAD + j - high on, up to 7 too early. */

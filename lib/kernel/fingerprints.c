@@ -8,10 +8,10 @@
 
 /* ---- near: which numbers of a column differ from a query in few bits.
  *
- * Columns are buckets of an index or tiles of a join: hits are rare, so the variants first ask whether a block of 64
+ * Columns are buckets of an index or tiles of a join: hits are rare, so the variants first test whether a block of 64
  * numbers (near32; 32 for near64) has any, and write positions only then. They read no byte beyond the column. */
 
-/* Bits set, without a table, so that the portable loops become vectors. */
+/* Bits set, without a table, so that the portable loops are vectorised. */
 static inline uint32_t count32(uint32_t x) {
     x -= x >> 1 & 0x55555555;
     x = (x & 0x33333333) + (x >> 2 & 0x33333333);
@@ -63,87 +63,60 @@ static inline size_t write_hits(uint64_t mask, size_t base, uint32_t *hits, size
     return found;
 }
 
-DP_TARGET_AVX512 static inline uint64_t mask32_avx512(__m512i x, __m512i query, __m512i limit) {
-    return _mm512_cmple_epu32_mask(_mm512_popcnt_epi32(_mm512_xor_si512(x, query)), limit);
+/* Which numbers of a vector differ from the query in few bits; `size` is the bytes of a number. */
+DP_TARGET_AVX512 static inline __attribute__((always_inline)) uint64_t mask_avx512(__m512i x, __m512i query,
+                                                                                   __m512i limit, size_t size) {
+    __m512i differ = _mm512_xor_si512(x, query);
+    if (size == 4)
+        return _mm512_cmple_epu32_mask(_mm512_popcnt_epi32(differ), limit);
+    __m512i counts = _mm512_popcnt_epi64(differ);
+    if (size == 8)
+        return _mm512_cmple_epu64_mask(counts, limit);
+    /* Four pairs of halves: the counts of both are added in both places, and one of the two answers is kept. */
+    counts = _mm512_add_epi64(counts, _mm512_shuffle_epi32(counts, _MM_PERM_BADC));
+    return _pext_u64(_mm512_cmple_epu64_mask(counts, limit), 0x55);
+}
+
+/* The loop of all three: four vectors of `lanes` numbers a step, then what is left, a vector a step. */
+DP_TARGET_AVX512 static inline __attribute__((always_inline)) size_t
+near_avx512(const void *column, size_t count, __m512i query, __m512i limit, size_t size, uint32_t *hits) {
+    const char *bytes = column;
+    size_t found = 0, i = 0, lanes = 64 / size;
+    for (; i + 4 * lanes <= count; i += 4 * lanes) {
+        const char *p = bytes + i * size;
+        uint64_t mask = mask_avx512(_mm512_loadu_si512(p), query, limit, size);
+        mask |= mask_avx512(_mm512_loadu_si512(p + 64), query, limit, size) << lanes;
+        mask |= mask_avx512(_mm512_loadu_si512(p + 128), query, limit, size) << 2 * lanes;
+        mask |= mask_avx512(_mm512_loadu_si512(p + 192), query, limit, size) << 3 * lanes;
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    for (; i < count; i += lanes) {
+        size_t left = count - i < lanes ? count - i : lanes;
+        __mmask16 part = (__mmask16)((1U << left * (size / 4)) - 1); /* a bit for each four bytes */
+        __m512i x = _mm512_maskz_loadu_epi32(part, bytes + i * size);
+        uint64_t mask = mask_avx512(x, query, limit, size) & ((1U << left) - 1);
+        if (__builtin_expect(mask != 0, 0))
+            found = write_hits(mask, i, hits, found);
+    }
+    return found;
 }
 
 DP_TARGET_AVX512 static size_t near32_avx512(const uint32_t *column, size_t count, uint32_t query, int distance,
                                              uint32_t *hits) {
-    __m512i q = _mm512_set1_epi32((int)query), limit = _mm512_set1_epi32(distance);
-    size_t found = 0, i = 0;
-    for (; i + 64 <= count; i += 64) {
-        const uint32_t *p = column + i;
-        uint64_t mask = mask32_avx512(_mm512_loadu_si512(p), q, limit);
-        mask |= mask32_avx512(_mm512_loadu_si512(p + 16), q, limit) << 16;
-        mask |= mask32_avx512(_mm512_loadu_si512(p + 32), q, limit) << 32;
-        mask |= mask32_avx512(_mm512_loadu_si512(p + 48), q, limit) << 48;
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    for (; i < count; i += 16) {
-        __mmask16 part = (__mmask16)(count - i >= 16 ? 0xFFFFU : (1U << (count - i)) - 1);
-        uint64_t mask = mask32_avx512(_mm512_maskz_loadu_epi32(part, column + i), q, limit) & part;
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    return found;
-}
-
-DP_TARGET_AVX512 static inline uint64_t mask64_avx512(__m512i x, __m512i query, __m512i limit) {
-    return _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(x, query)), limit);
+    return near_avx512(column, count, _mm512_set1_epi32((int)query), _mm512_set1_epi32(distance), 4, hits);
 }
 
 DP_TARGET_AVX512 static size_t near64_avx512(const uint64_t *column, size_t count, uint64_t query, int distance,
                                              uint32_t *hits) {
-    __m512i q = _mm512_set1_epi64((long long)query), limit = _mm512_set1_epi64(distance);
-    size_t found = 0, i = 0;
-    for (; i + 32 <= count; i += 32) {
-        const uint64_t *p = column + i;
-        uint64_t mask = mask64_avx512(_mm512_loadu_si512(p), q, limit);
-        mask |= mask64_avx512(_mm512_loadu_si512(p + 8), q, limit) << 8;
-        mask |= mask64_avx512(_mm512_loadu_si512(p + 16), q, limit) << 16;
-        mask |= mask64_avx512(_mm512_loadu_si512(p + 24), q, limit) << 24;
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    for (; i < count; i += 8) {
-        __mmask8 part = (__mmask8)(count - i >= 8 ? 0xFFU : (1U << (count - i)) - 1);
-        uint64_t mask = mask64_avx512(_mm512_maskz_loadu_epi64(part, column + i), q, limit) & part;
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    return found;
-}
-
-/* Four pairs of halves: the counts of both are added in both places, and one of the two answers is kept. */
-DP_TARGET_AVX512 static inline uint64_t mask128_avx512(__m512i x, __m512i query, __m512i limit) {
-    __m512i counts = _mm512_popcnt_epi64(_mm512_xor_si512(x, query));
-    counts = _mm512_add_epi64(counts, _mm512_shuffle_epi32(counts, _MM_PERM_BADC));
-    return _pext_u64(_mm512_cmple_epu64_mask(counts, limit), 0x55);
+    return near_avx512(column, count, _mm512_set1_epi64((long long)query), _mm512_set1_epi64(distance), 8, hits);
 }
 
 DP_TARGET_AVX512 static size_t near128_avx512(const uint64_t *column, size_t count, const uint64_t query[2],
                                               int distance, uint32_t *hits) {
     long long low = (long long)query[0], high = (long long)query[1];
-    __m512i q = _mm512_set_epi64(high, low, high, low, high, low, high, low), limit = _mm512_set1_epi64(distance);
-    size_t found = 0, i = 0;
-    for (; i + 16 <= count; i += 16) {
-        const uint64_t *p = column + 2 * i;
-        uint64_t mask = mask128_avx512(_mm512_loadu_si512(p), q, limit);
-        mask |= mask128_avx512(_mm512_loadu_si512(p + 8), q, limit) << 4;
-        mask |= mask128_avx512(_mm512_loadu_si512(p + 16), q, limit) << 8;
-        mask |= mask128_avx512(_mm512_loadu_si512(p + 24), q, limit) << 12;
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    for (; i < count; i += 4) {
-        size_t left = count - i < 4 ? count - i : 4;
-        __mmask8 part = (__mmask8)((1U << (2 * left)) - 1);
-        uint64_t mask = mask128_avx512(_mm512_maskz_loadu_epi64(part, column + 2 * i), q, limit) & ((1U << left) - 1);
-        if (__builtin_expect(mask != 0, 0))
-            found = write_hits(mask, i, hits, found);
-    }
-    return found;
+    __m512i both = _mm512_set_epi64(high, low, high, low, high, low, high, low);
+    return near_avx512(column, count, both, _mm512_set1_epi64(distance), 16, hits);
 }
 
 /* Bits set in each byte, by nibbles. */
@@ -221,8 +194,8 @@ DP_KERNEL_LIST(near128, DP_AVX512(near128_avx512) DP_AVX2(near128_avx2) DP_PORTA
 /* ---- reorder: six exchanges of bits for many numbers: stage s swaps bit i with bit i + 2^s where the stage's mask
  * says so, from the widest stage to the narrowest.
  *
- * The loop has no branch and no table, so that the compiler makes vectors of it: the variants are the same loop for
- * other targets. */
+ * The loop has no branch and no table, so the compiler vectorises it: the variants are the same loop for other
+ * targets. */
 
 static inline __attribute__((always_inline)) void reorder_all(const uint64_t *from, size_t count,
                                                               const uint64_t masks[6], uint64_t *to) {

@@ -64,7 +64,7 @@ static void shingles_portable(const uint64_t *words, size_t count, size_t n, uin
 }
 
 #if defined(__x86_64__)
-/* Words are hashed in chunks, so that the long ones among them can be noted without a branch and done at the end. */
+/* Words are hashed in chunks, so that long ones can be listed without a branch and hashed at the end. */
 #define CHUNK 512
 
 typedef struct long_words {
@@ -107,7 +107,7 @@ static const uint8_t fronts[16][16] = {
 #undef FRONT
 };
 
-/* Four words from i on; those of more than 8 bytes come out wrong and are noted. */
+/* Four words from i on; those of more than 8 bytes come out wrong and are listed. */
 DP_TARGET_AVX2 static inline void hash_four(const dp_runs *words, size_t i, long_words *list, uint64_t *hashes) {
     const uint32_t *starts = words->starts + i;
     const uint8_t *text = words->text;
@@ -179,7 +179,7 @@ DP_TARGET_AVX2 static void shingles_avx2(const uint64_t *words, size_t count, si
     const __m256i offset = _mm256_set1_epi64x((long long)(seed * GOLDEN));
     size_t i = 0;
     for (; i + 4 <= count; i += 4) {
-        /* The usual length is known to the compiler. */
+        /* A constant for the usual length. */
         __m256i s = n == 5 ? combine_avx2(words + i, 5) : combine_avx2(words + i, n);
         _mm256_storeu_si256((void *)(hashes + i), mix_avx2(_mm256_add_epi64(s, offset)));
     }
@@ -206,7 +206,7 @@ DP_TARGET_AVX512 static inline __m512i hash_eight(const uint8_t *window, __m512i
     return _mm512_add_epi64(w, length);
 }
 
-/* Eight words from i on; those that are too long, or start too far into the window, are noted. */
+/* Eight words from i on; those that are too long, or start too far into the window, are listed. */
 DP_TARGET_AVX512 static inline void hash_group(const dp_runs *words, size_t i, long_words *list, uint64_t *hashes) {
     const uint32_t *starts = words->starts + i;
     __m256i start = _mm256_loadu_si256((const void *)starts), next = _mm256_loadu_si256((const void *)(starts + 1));

@@ -8,8 +8,8 @@
 
 /* ---- scatter: sorts fingerprints and their positions by a key into lines of memory, each key where it belongs.
  *
- * A line is filled in the cache, one line a key, and goes to memory whole when it is full. The variants differ in that
- * last step alone: they write past the caches, which would only throw the line out again. */
+ * A line is filled in the cache, one line per key, and written to memory when it is full. The variants differ only in
+ * that step: they use non-temporal stores, as the caches would only evict the line again. */
 
 typedef void (*flush_line_fn)(dp_line *to, const dp_line *from);
 
@@ -114,9 +114,9 @@ DP_KERNEL_LIST(scatter128, DP_AVX512(scatter128_avx512) DP_AVX2(scatter128_avx2)
 
 /* ---- partition: moves keys and their numbers into slices, by the top bits of the key.
  *
- * A line of a slice is filled in the cache and goes to memory whole: 256 bytes at once, as memory is slow at changing
- * from place to place, and several hundred slices take turns. The variants differ in that last step alone: they write
- * past the caches. */
+ * A line of a slice is filled in the cache and is written to memory when full: 256 bytes at once, as memory is slow to
+ * switch rows, and several hundred slices alternate. The variants differ only in that step: they use non-temporal
+ * stores. */
 
 typedef void (*flush_slice_fn)(uint64_t *to, const uint64_t *from);
 
@@ -175,14 +175,14 @@ DP_KERNEL_LIST(partition, DP_AVX512(partition_avx512) DP_AVX2(partition_avx2) DP
 
 /* ---- bucket_pairs: numbers that share a key and are near each other, found while they go into buckets.
  *
- * A bucket is one cache line of 16 words of 32 bits, one a number, so that a number is compared with all that came
- * before it by one load. It holds 32 bits of each only: a hit is a candidate, which the caller compares in full. What
- * finds its bucket full is left out, and the bucket says so. */
+ * A bucket is one cache line of 16 words of 32 bits, one per number, so that a number is compared with all that came
+ * before it by one load. It holds only 32 bits of each: a hit is a candidate, which the caller compares in full.
+ * Numbers that find their bucket full are left out, and the bucket is marked. */
 
 /* The slots of a line below `fill` that are within `distance` of the word. */
 typedef uint32_t (*match_fn)(const uint32_t *line, uint32_t word, int distance, uint32_t fill);
 
-/* How many keys are worked out ahead, all at once. */
+/* How many keys are computed ahead, all at once. */
 enum { AHEAD = 512 };
 
 static inline __attribute__((always_inline)) void look_ahead(const dp_bucket_pairs *c, size_t from, size_t count,
@@ -195,7 +195,7 @@ static inline __attribute__((always_inline)) void look_ahead(const dp_bucket_pai
     }
 }
 
-/* Compares what was looked at ahead; gives the hits there are then. */
+/* Compares the numbers whose keys were computed ahead; returns the number of hits so far. */
 static inline __attribute__((always_inline)) size_t place(dp_bucket_pairs *c, size_t from, size_t count,
                                                           const uint32_t *keys, const uint32_t *words, size_t found,
                                                           match_fn match) {
@@ -207,8 +207,8 @@ static inline __attribute__((always_inline)) size_t place(dp_bucket_pairs *c, si
         size_t at = (size_t)keys[i] * DP_BUCKET_SLOTS;
         uint32_t fill = fills[keys[i]];
         if (__builtin_expect(fill >= DP_BUCKET_SLOTS, 0)) {
-            fills[keys[i]] = DP_BUCKET_OVER;
-            c->over++;
+            fills[keys[i]] = DP_BUCKET_OVERFLOW;
+            c->overflow++;
             continue;
         }
         uint32_t matches = match(slots + at, words[i], distance, fill);
@@ -228,7 +228,7 @@ static inline __attribute__((always_inline)) size_t place(dp_bucket_pairs *c, si
 static inline __attribute__((always_inline)) size_t bucket_pairs_all(dp_bucket_pairs *c, match_fn match) {
     uint32_t keys[AHEAD], words[AHEAD];
     size_t found = 0;
-    c->over = 0;
+    c->overflow = 0;
     memset(c->fills, 0, (size_t)1 << c->width);
     for (size_t from = 0; from < c->count && found != DP_BUCKET_HITS_FULL; from += AHEAD) {
         size_t count = c->count - from < AHEAD ? c->count - from : AHEAD;
@@ -287,9 +287,9 @@ DP_KERNEL_LIST(bucket_pairs,
 
 /* ---- row_pairs: numbers that share a bucket and are near each other, where the buckets are sorted rows.
  *
- * What bucket_pairs is to small buckets, this is to those of a dozen and more. Each number of a row is compared with
- * the whole row, itself and those before it too: so every number of a row takes the same steps, which the CPU predicts.
- * The half that is not wanted is only looked at when there is a hit. */
+ * Like bucket_pairs, for buckets of a dozen or more. Each number of a row is compared with the whole row, including
+ * itself and those before it: so every number takes the same steps, which the CPU predicts. The unwanted half is
+ * examined only when there is a hit. */
 
 /* Writes the pairs i < j of a row for the mask of all j near i; bit j stands for number j. */
 static inline size_t write_row(const uint64_t *row, size_t i, uint64_t mask, uint64_t *hits, size_t found) {

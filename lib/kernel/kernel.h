@@ -22,7 +22,7 @@
     dp_##kernel##_fn dp_##kernel##_kernel(void);
 
 /* Defines the list and the chooser: DP_KERNEL_LIST(thing, DP_AVX2(thing_avx2) DP_PORTABLE(thing_portable)). The choice
- * is made once; two threads that race both find the same. */
+ * is made once; two racing threads choose the same. */
 #define DP_KERNEL_LIST(kernel, ...)                                                 \
     const dp_##kernel##_variant dp_##kernel##_variants[] = {__VA_ARGS__};           \
     dp_##kernel##_fn dp_##kernel##_kernel(void) {                                   \
@@ -37,7 +37,7 @@
         return variant->run;                                                        \
     }
 
-/* Entries of the list; those of other processors are nothing. */
+/* Entries of the list; those of other processors are empty. */
 #define DP_PORTABLE(run) {"portable", DP_CPU_PORTABLE, run},
 #if defined(__x86_64__)
 #define DP_AVX2(run) {"avx2", DP_CPU_AVX2, run},
@@ -63,19 +63,19 @@
 /* What the ascii kernel keeps between calls. */
 enum { DP_ASCII_STAYS, DP_ASCII_SPACE, DP_ASCII_UPPER };
 typedef struct dp_ascii_state {
-    uint8_t map[128];    /* what each ASCII byte becomes: itself, its lower case, a space, or 0, it vanishes */
-    uint8_t rows[3][16]; /* the same as sets, by dp_ascii_prepare: bit h of row l stands for byte 16 h + l */
-    bool at_space;       /* the last byte that stayed was a space, or there was none: spaces are dropped */
+    uint8_t map[128];    /* what each ASCII byte becomes: itself, its lower case, a space, or 0: dropped */
+    uint8_t rows[3][16]; /* the same as sets, by dp_ascii_prepare: bit h of row l is byte 16 h + l */
+    bool at_space;       /* the last byte kept was a space, or there was none: spaces are dropped */
     size_t used;         /* out: how much of the input was read */
 } dp_ascii_state;
 
-/* Fills what follows from the map. */
+/* Fills the members derived from the map. */
 void dp_ascii_prepare(dp_ascii_state *state);
 
-/* Normalises ASCII up to the first other byte; gives how many bytes it wrote. `out` has room for length + 64. */
+/* Normalises ASCII up to the first other byte; returns how many bytes it wrote. `out` has space for length + 64. */
 DP_KERNEL(ascii, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_ascii_state *state))
 
-/* For each space at i in the text: base + i + 1; gives how many. No two spaces stand together. `starts` has room for
+/* For each space at i in the text: base + i + 1; returns how many. No two spaces are adjacent. `starts` has room for
  * length / 2 + 32, as variants write ahead. */
 DP_KERNEL(spaces, size_t, (const uint8_t *text, size_t length, uint32_t base, uint32_t *starts))
 
@@ -94,12 +94,12 @@ enum {
  * less the code point itself. */
 enum {
     DP_ENTRY_SLOW = 8,   /* becomes none or several code points: ask dp_normalise */
-    DP_ENTRY_JOINS = 16, /* may combine with what stands before it */
+    DP_ENTRY_JOINS = 16, /* may combine with what precedes it */
     DP_ENTRY_INERT = 32, /* joins only in order: is never changed and composes with nothing */
 };
 #define DP_ENTRY_SHIFT 8
 
-/* Where the text stands between two code points. */
+/* The state between two code points. */
 enum {
     DP_AT_SPACE, /* after a space, or at the start */
     DP_IN_WORD,
@@ -112,7 +112,7 @@ enum { DP_WRITE_SPACE = 1, DP_WRITE_IT = 2, DP_STEP_STATE = 2 };
 
 #define DP_TABLE_BLOCK 128
 
-/* Ranges of code points that all have the entry of the first one; who makes the table checks it. */
+/* Ranges of code points that all have the entry of the first one; the table generator checks it. */
 enum { DP_HAN_FIRST = 0x4E00, DP_HAN_LAST = 0x9FFF, DP_HANGUL_FIRST = 0xAC00, DP_HANGUL_LAST = 0xD7A3 };
 
 /* The tables of the unicode kernel, and what it keeps between calls. */
@@ -126,17 +126,17 @@ typedef struct dp_unicode_state {
     size_t used; /* out: how much of the input was read */
 } dp_unicode_state;
 
-/* Fills what follows from the sets. */
+/* Fills the members derived from the sets. */
 void dp_unicode_prepare(dp_unicode_state *state);
 
 /* Code points of one to three bytes that become one such and join nothing, by their table entries; stops at any other,
- * and may stop where there is only ASCII. Gives how many bytes it wrote. `out` has room for 4 * length + 64. */
+ * and may stop where there is only ASCII. Returns how many bytes it wrote. `out` has space for 4 * length + 64. */
 DP_KERNEL(unicode, size_t, (const uint8_t *in, size_t length, uint8_t *out, dp_unicode_state *state))
 
 /* ---- JSON strings: unescape.c ---- */
 
 /* Copies raw bytes to `to` and resolves the escapes of one letter on the way. Stops at the end, at \u, and at an escape
- * that JSON does not have. Gives how many bytes it took; *written is how many it made of them, never more. */
+ * that JSON does not have. Returns how many bytes it read; *written is how many it wrote, never more. */
 DP_KERNEL(unescape, size_t, (const char *raw, size_t length, char *to, size_t *written))
 
 /* ---- hashes: hash.c ---- */
@@ -171,12 +171,12 @@ DP_KERNEL(murmur3_runs, void, (const dp_runs *runs, uint32_t seed, uint64_t *has
 
 /* ---- signatures: minhash.c ---- */
 
-/* A slot of a signature on the way: the round that filled it, above the smallest value of that round; larger than any
- * while it is empty. */
+/* A slot of an unfinished signature: the round that filled it, above the smallest value of that round; larger than any
+ * other while empty. */
 #define DP_SLOT_EMPTY UINT64_MAX
 
-/* One round of the hashes over `t` slots (docs/FORMAT.md section 5), at most 65536 of them; gives how many it
- * filled that were empty. */
+/* One round of the hashes over `t` slots (docs/FORMAT.md section 5), at most 65536 of them; returns how many empty
+ * slots it filled. */
 DP_KERNEL(minhash_round, size_t, (const uint64_t *hashes, size_t count, uint64_t round, uint64_t *slots, size_t t))
 
 /* ---- sums: bit_counts.c ---- */
@@ -202,9 +202,9 @@ DP_KERNEL(shared, size_t, (const uint64_t *a, size_t a_count, const uint64_t *b,
 /* How many bits differ between two bitmaps. */
 DP_KERNEL(differing, size_t, (const uint64_t *a, const uint64_t *b, size_t words))
 
-/* Letter counts: 32 counters of 8 bits a text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds counters
- * 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the counts of
- * text t of group g and `letters` is at most `limit`. */
+/* Letter counts: 32 counters of 8 bits per text, kept for 8 texts together as 4 rows of 8 x 8 bytes (row r holds
+ * counters 8r to 8r + 7 of each text in turn). Sets bit t of near[g] when the sum of absolute differences between the
+ * counts of text t of group g and `letters` is at most `limit`. */
 enum { DP_LETTER_COUNTS = 32, DP_LETTER_GROUP = 8 };
 DP_KERNEL(letter_counts, void,
           (const uint8_t *groups, size_t count, const uint8_t *letters, unsigned limit, uint8_t *near))
@@ -233,7 +233,7 @@ typedef struct dp_banded_edit {
     uint64_t high;       /* the highest diagonal, column - row, of the band; at most DP_BAND_LIMIT */
     uint64_t last;       /* the bit of the diagonal that ends in the last cell: high - (columns - rows) */
     uint64_t limit;      /* at most DP_BAND_LIMIT */
-    uint64_t distance;   /* in: how many rows there are more than columns, or 0; out: the distance, if within limit */
+    uint64_t distance;   /* in: max(rows - columns, 0); out: the distance, if within limit */
 } dp_banded_edit;
 typedef struct dp_banded_edits {
     const uint8_t *strings;    /* of bits: bit DP_BAND_AHEAD + r says whether row r is the symbol; DP_BAND_BEHIND zeros
@@ -245,8 +245,8 @@ DP_KERNEL(banded_edits, void, (dp_banded_edits * edits))
 
 /* ---- near fingerprints (lib/hamming): fingerprints.c ---- */
 
-/* The positions, from 0, at which a column differs from the query by at most `distance` bits, ascending; gives how
- * many. `hits` has room for count + 16. near128 takes two numbers a position, low half first. */
+/* The positions, from 0, at which a column differs from the query by at most `distance` bits, ascending; returns how
+ * many. `hits` has space for count + 16. near128 takes two numbers a position, low half first. */
 DP_KERNEL(near32, size_t, (const uint32_t *column, size_t count, uint32_t query, int distance, uint32_t *hits))
 DP_KERNEL(near64, size_t, (const uint64_t *column, size_t count, uint64_t query, int distance, uint32_t *hits))
 DP_KERNEL(near128, size_t,
@@ -258,8 +258,8 @@ DP_KERNEL(reorder, void, (const uint64_t *from, size_t count, const uint64_t mas
 
 /* ---- joins (lib/join): join.c ---- */
 
-/* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. Lines are what a join moves
- * through memory: whole ones, so that no cache has to read them before. */
+/* A cache line of fingerprints and their positions: five of up to 64 bits, or three of 128. A join moves whole lines
+ * through memory, so that no cache has to read them first. */
 enum { DP_LINE_NARROW = 5, DP_LINE_WIDE = 3 };
 typedef struct dp_line_narrow {
     uint64_t value[DP_LINE_NARROW];
@@ -276,14 +276,13 @@ typedef union dp_line {
     dp_line_wide wide;
 } dp_line;
 
-/* Where fingerprints go by their key, `width` bits from bit `shift` on. Keys beyond first .. first + keys - 1 go
- * nowhere.
- */
+/* Where fingerprints go by their key, `width` bits from bit `shift` on. Keys outside first .. first + keys - 1 are
+ * dropped. */
 typedef struct dp_scatter {
     int shift, width; /* width: up to 31 */
     uint32_t first, keys;
-    dp_line *open;  /* a key each: what is not full yet, fill 0 at first */
-    uint32_t *next; /* a key each: the number of the line that its next full one goes to */
+    dp_line *open;  /* per key: the line being filled, fill 0 at first */
+    uint32_t *next; /* per key: the number of the line that its next full one is written to */
     dp_line *lines;
 } dp_scatter;
 
@@ -293,52 +292,53 @@ DP_KERNEL(scatter128, void,
           (const dp_scatter *scatter, const uint64_t *values, const uint32_t *positions, size_t count))
 
 /* Finds numbers that share a key and are near each other in 32 of their bits. Each goes into the bucket of its key, and
- * is compared with what is there already. */
-enum { DP_BUCKET_SLOTS = 16, DP_BUCKET_OVER = 17, DP_BUCKET_MOST = 1 << 16 };
+ * is compared with those already in it. */
+enum { DP_BUCKET_SLOTS = 16, DP_BUCKET_OVERFLOW = 17, DP_BUCKET_MOST = 1 << 16 };
 typedef struct dp_bucket_pairs {
     const uint64_t *numbers;
     size_t count;         /* at most DP_BUCKET_MOST */
     int shift, width;     /* the key: `width` bits from bit `shift` on */
     int rotate, distance; /* the 32 bits: the low ones of the number rotated right */
-    uint8_t *fills;       /* out, a key each: numbers in its bucket; DP_BUCKET_OVER: there were more than it holds */
+    uint8_t *fills;       /* out, per key: numbers in its bucket; DP_BUCKET_OVERFLOW: there were more than it holds */
     uint32_t *slots;      /* DP_BUCKET_SLOTS a key, on a multiple of 64 bytes */
     uint16_t *ids;        /* DP_BUCKET_SLOTS a key */
     uint32_t *hits;       /* out: earlier index << 16 | later index */
     size_t room;          /* hits there is room for, and DP_BUCKET_SLOTS beyond */
-    size_t over;          /* out: numbers that found no place, and were not compared */
+    size_t overflow;      /* out: numbers that found their bucket full, and were not compared */
 } dp_bucket_pairs;
 #define DP_BUCKET_HITS_FULL SIZE_MAX
 
-/* Gives the number of hits, or DP_BUCKET_HITS_FULL when there are more than there is room for. */
+/* Returns the number of hits, or DP_BUCKET_HITS_FULL when there is no room for all. */
 DP_KERNEL(bucket_pairs, size_t, (dp_bucket_pairs * pairs))
 
 /* Moves keys into slices by their top bits. A slice is a piece of `entries`, each entry a key (high half) and
  * its number (low half), in the order they came. */
-enum { DP_PARTITION_LINE = 32 }; /* entries that go to memory together: 256 bytes, of one row of it */
+enum { DP_PARTITION_LINE = 32 }; /* entries written to memory together: 256 bytes, within one memory row */
 typedef struct dp_partition {
     size_t stride;     /* the key of number i is in values[i * stride] */
     int shift, width;  /* `width` bits (at most 32) from bit `shift` on */
     int slice_bits;    /* at most `width` */
-    uint64_t *open;    /* DP_PARTITION_LINE a slice, on a multiple of 64 bytes: what is not full yet */
-    uint32_t *fills;   /* a slice each: how many it has */
-    uint32_t *starts;  /* a slice each: where in `entries` it begins, a multiple of DP_PARTITION_LINE */
-    uint64_t *entries; /* on a multiple of 64 bytes; what is open at the end is not there yet */
+    uint64_t *open;    /* DP_PARTITION_LINE per slice, aligned to 64 bytes: the lines being filled */
+    uint32_t *fills;   /* per slice: its number of entries */
+    uint32_t *starts;  /* per slice: where in `entries` it begins, a multiple of DP_PARTITION_LINE */
+    uint64_t *entries; /* aligned to 64 bytes; lines still open at the end are not included */
 } dp_partition;
 
 /* Moves numbers `first` to `first + count - 1`. */
 DP_KERNEL(partition, void, (const dp_partition *partition, const uint64_t *values, uint32_t first, uint32_t count))
 
 /* Finds numbers that share a bucket and are near each other in their upper 32 bits; the lower 32 are names. Buckets of
- * more than DP_ROW_PAIRS_MOST are passed over. */
+ * more than DP_ROW_PAIRS_MOST are skipped. */
 enum { DP_ROW_PAIRS_MOST = 64, DP_ROW_PAIRS_SLACK = DP_ROW_PAIRS_MOST * (DP_ROW_PAIRS_MOST - 1) / 2 };
 typedef struct dp_row_pairs {
     const uint64_t *numbers; /* sorted by bucket; can be read 7 beyond */
     const uint32_t *bounds;  /* bucket k: numbers bounds[k] to bounds[k + 1] - 1 */
     size_t buckets;
     int distance;
-    size_t next;    /* in and out: the bucket to go on with */
+    size_t next;    /* in and out: the next bucket */
     uint64_t *hits; /* out: earlier name << 32 | later name */
-    size_t room;    /* beyond this many hits it stops after a bucket; there is room for DP_ROW_PAIRS_SLACK more */
+    size_t room;    /* beyond this many hits it stops after the current bucket; there is space for DP_ROW_PAIRS_SLACK
+                       more */
 } dp_row_pairs;
 DP_KERNEL(row_pairs, size_t, (dp_row_pairs * pairs))
 

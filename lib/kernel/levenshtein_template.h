@@ -3,10 +3,10 @@
  * Parameters: STRIP_NAME, the function; STRIP_LANES, 4 or 8; STRIP_TARGET, its target attribute; STRIP_ROWS(words,
  * index), which loads the words that a vector of numbers names.
  *
- * A block needs its upper neighbour's step at the same column, so that lanes work on different columns: at time t the
- * lowest block stands in lane 0 at column t - (STRIP_LANES - 1), the top block in the last lane at column t. What a
- * lane hands down moves to the lane before it, in time for the next column. At both ends some lanes have no column;
- * their state stays as it is. */
+ * A block needs its upper neighbour's step at the same column, so lanes work on different columns: at time t the lowest
+ * block is in lane 0 at column t - (STRIP_LANES - 1), the top block in the last lane at column t. A lane's step moves
+ * to the lane before it, in time for the next column. At both ends some lanes have no column; their state does not
+ * change. */
 #define STRIP_PASTE2(a, b) a##b
 #define STRIP_PASTE(a, b) STRIP_PASTE2(a, b)
 #define strip_vector STRIP_PASTE(STRIP_NAME, _vector)
@@ -22,15 +22,15 @@ struct strip_wave {
     strip_vector plus, minus, right_plus, right_minus;
 };
 
-/* Turns the lanes by one: what the last one had comes to lane 0, where it is read and replaced. */
+/* Rotates the lanes by one: the value of the last lane moves to lane 0, where it is read and replaced. */
 #if STRIP_LANES == 8
 #define strip_turn(lanes) __builtin_shufflevector(lanes, lanes, 7, 0, 1, 2, 3, 4, 5, 6)
 #else
 #define strip_turn(lanes) __builtin_shufflevector(lanes, lanes, 3, 0, 1, 2)
 #endif
 
-/* All lanes go on by one column. `slots` points to that of lane 0, the others stand before it; `step`: above the first
- * block, -1, 0 or 1. right_plus and right_minus are left turned: lane 0 has the step below the last block. */
+/* All lanes advance by one column. `slots` points to that of lane 0, the others precede it; `step`: above the first
+ * block, -1, 0 or 1. right_plus and right_minus are left rotated: lane 0 has the step below the last block. */
 STRIP_TARGET static inline __attribute__((always_inline)) void
 strip_advance(struct strip_wave *wave, const uint64_t *masks, const uint16_t *slots, int64_t step) {
     strip_vector equal = STRIP_ROWS(masks, slots);

@@ -11,9 +11,9 @@
 /* ---- shared: how many numbers two ascending arrays of distinct numbers share.
  *
  * The portable loop merges without a branch on the data. The variants compare a block of each side, all against all by
- * rotating one of them, and then leave the block with the smaller last number behind: nothing in it can occur further
- * on in the other side. Each number stands in one block of a side, and two blocks meet once, so no match counts twice.
- */
+ * rotating one of them, and then advance past the block with the smaller last number: nothing in it can occur later in
+ * the other side. Each number is in one block of a side, and two blocks are compared once, so no match counts
+ * twice. */
 
 static size_t shared_portable(const uint64_t *a, size_t a_count, const uint64_t *b, size_t b_count) {
     size_t i = 0, j = 0, shared = 0;
@@ -110,7 +110,7 @@ DP_KERNEL_LIST(differing, DP_AVX512(differing_avx512) DP_AVX2(differing_avx2) DP
 enum { ROWS = DP_LETTER_COUNTS / 8, ROW = 8 * DP_LETTER_GROUP, GROUP = ROWS * ROW };
 
 /* Adds the differences of one row to eight texts' sums. A sum is kept as four 16-bit numbers, each of two counters of
- * four rows, at most 2040. The loops are plain enough for a compiler to use what vectors it has. */
+ * four rows, at most 2040. The loops are simple enough for the compiler to vectorise. */
 static void add_row(const uint8_t *restrict row, const uint8_t *restrict letters, uint64_t *restrict sums) {
     const uint64_t low = 0x00FF00FF00FF00FFu;
     uint8_t apart[ROW];

@@ -1,8 +1,8 @@
 /* minhash.c - the kernel minhash_round: one round of hashes over the slots of a signature (docs/FORMAT.md section 5).
  *
- * The first round fills most slots. A later one can only fill those that were empty when it began, since an earlier
- * round always counts for less: with AVX-512 eight hashes at a time are asked whether they fall into one of these, by
- * one byte permutation of a bitmap, and the few that do are taken one by one. */
+ * The first round fills most slots. A later one can only fill those that were empty when it began, since a value of an
+ * earlier round is always smaller: with AVX-512 eight hashes at a time are tested for falling into one of these, by one
+ * byte permutation of a bitmap, and the few that do are handled one by one. */
 #include "kernel/kernel.h"
 
 #if defined(__x86_64__)
@@ -11,11 +11,11 @@
 
 #define GOLDEN 0x9E3779B97F4A7C15u
 
-/* Hashes whose values in a round are found before they are taken; with fewer than FEW that does not pay. */
+/* Hashes whose values in a round are computed together; with fewer than FEW that does not pay. */
 enum { CHUNK = 256, FEW = 20 };
 
-/* Values of a round below `t`; gives how many slots they filled that were empty. No branch: which of them are the
- * smallest so far cannot be foretold. */
+/* Values of a round below `t`; returns how many slots they filled that were empty. No branch: which of them are the
+ * smallest so far is unpredictable. */
 static size_t fill_slots(const uint64_t *values, size_t count, uint64_t round, uint64_t *slots, size_t t) {
     size_t filled = 0;
     for (size_t i = 0; i < count; i++) {
@@ -27,8 +27,8 @@ static size_t fill_slots(const uint64_t *values, size_t count, uint64_t round, u
     return filled;
 }
 
-/* The values in a round from 1 on of up to CHUNK hashes that fall into a slot which no earlier round filled; gives how
- * many. */
+/* The values in a round from 1 on of up to CHUNK hashes that fall into a slot which no earlier round filled; returns
+ * how many. */
 static size_t find_values_portable(const uint64_t *hashes, size_t count, uint64_t round, const uint64_t *slots,
                                    size_t t, uint64_t *values) {
     size_t found = 0;
@@ -80,7 +80,7 @@ static size_t minhash_round_portable(const uint64_t *hashes, size_t count, uint6
 }
 
 #if defined(__x86_64__)
-/* Slots that a bitmap of one register has. */
+/* Slots in a bitmap of one register. */
 enum { MOST_BITS = 512 };
 
 /* With fewer hashes, looking for the empty slots would cost more than it saves. */
@@ -113,7 +113,7 @@ DP_TARGET_AVX512 static inline __mmask8 fall_into(__m512i bitmap, __m512i y, __m
     return _mm512_test_epi64_mask(bit, _mm512_set1_epi64(1));
 }
 
-/* The values in this round of up to CHUNK hashes that fall into a slot of the bitmap; gives how many. */
+/* The values in this round of up to CHUNK hashes that fall into a slot of the bitmap; returns how many. */
 DP_TARGET_AVX512 static size_t find_values(const uint64_t *hashes, size_t count, uint64_t round, __m512i bitmap,
                                            size_t t, uint64_t *values) {
     const __m512i offset = _mm512_set1_epi64((long long)(round * GOLDEN)), slots = _mm512_set1_epi64((long long)t);

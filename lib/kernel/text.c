@@ -1,6 +1,5 @@
 /* text.c - the kernels of normalising text: ascii, unicode (any script, where it is simple), spaces (where words
- * begin).
- */
+ * begin). */
 #include "kernel/kernel.h"
 
 #if defined(__x86_64__)
@@ -26,7 +25,7 @@ void dp_ascii_prepare(dp_ascii_state *state) {
     }
 }
 
-/* One byte, without a branch: what text does next is not to be guessed. */
+/* One byte, without a branch: text is unpredictable. */
 static inline size_t put_byte(uint8_t c, uint8_t *out, unsigned *at_space) {
     unsigned space = c == ' ', vanishes = c == 0, stays = (vanishes | (space & *at_space)) ^ 1;
     *out = c;
@@ -88,7 +87,7 @@ static const uint8_t places_high[256][8] = {PLACES64(0), PLACES64(64), PLACES64(
 #endif
 
 #if defined(__x86_64__)
-/* The bytes of a block that are valid; gives the end of the output. */
+/* The bytes of a block that are valid; returns the end of the output. */
 DP_TARGET_AVX512 static inline uint8_t *block_avx512(__m512i bytes, uint64_t valid, uint8_t *end,
                                                      dp_ascii_state *state) {
     const __m512i low = _mm512_loadu_si512(state->map), high = _mm512_loadu_si512(state->map + 64);
@@ -111,7 +110,7 @@ DP_TARGET_AVX512 static size_t ascii_avx512(const uint8_t *in, size_t length, ui
             break;
         end = block_avx512(bytes, ~(uint64_t)0, end, &state);
     }
-    /* The last block is short, or has a foreign byte. */
+    /* The last block is short, or has a non-ASCII byte. */
     count = length - used < 64 ? length - used : 64;
     if (count) {
         uint64_t valid = ~(uint64_t)0 >> (64 - count);
@@ -186,7 +185,7 @@ DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_
         uint64_t vanishing = mask_avx2(first.vanishing, second.vanishing);
         end = compress_avx2(first.mapped, second.mapped, staying(space, vanishing, &at_space), end);
     }
-    /* What is left is short, or has a foreign byte in its first 64. */
+    /* The rest is short, or has a non-ASCII byte in its first 64. */
     state->at_space = at_space;
     size_t made = ascii_portable(in + used, length - used, end, state);
     state->used += used;
@@ -195,7 +194,7 @@ DP_TARGET_AVX2 static size_t ascii_avx2(const uint8_t *in, size_t length, uint8_
 #elif defined(__aarch64__)
 /* 16 mapped bytes. */
 static inline uint8x16_t map_neon(const uint8x16x4_t *map, uint8x16_t bytes) {
-    /* Each look-up covers 64 entries; an index beyond gives 0, or leaves what was there. */
+    /* Each lookup covers 64 entries; an index beyond gives 0, or leaves the old value. */
     uint8x16_t mapped = vqtbl4q_u8(map[0], bytes);
     return vqtbx4q_u8(mapped, map[1], veorq_u8(bytes, vdupq_n_u8(64)));
 }
@@ -334,8 +333,8 @@ DP_TARGET_AVX512 static inline uint64_t find_starts(__m512i bytes, uint64_t *two
     uint64_t from_a0 = follows & _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)0xA0));
     uint64_t wrong = follows ^ (*two << 1 | *three << 1 | *three << 2);
     wrong |= (high & ~follows & ~*two & ~*three) | (e0 << 1 & ~from_a0) | (ed << 1 & from_a0);
-    /* A sequence whose end is not seen, or that has a wrong byte, is not started: it began at most two bytes earlier.
-     */
+    /* A sequence whose end is not seen, or that has a wrong byte, is not started: it began at most two bytes
+     * earlier. */
     uint64_t starts = (~high | *two | *three) & ~(*two & (uint64_t)1 << 63) & ~(*three & (uint64_t)3 << 62);
     if (__builtin_expect(wrong != 0, 0)) {
         uint64_t before = (wrong & -wrong) - 1;
@@ -357,8 +356,8 @@ DP_TARGET_AVX512 static inline __m512i decode_group(__m128i first, __m128i secon
     return _mm512_mask_mov_epi32(_mm512_mask_mov_epi32(a, two, of_two), three, of_three);
 }
 
-/* A space and the UTF-8 of each code point, in four bytes; *two and *three say which have at least two and three bytes.
- */
+/* A space and the UTF-8 of each code point, in four bytes; *two and *three say which have at least two and three
+ * bytes. */
 DP_TARGET_AVX512 static inline __m512i encode_group(__m512i c, __mmask16 *two, __mmask16 *three) {
     const __m512i low = _mm512_set1_epi32(0x3F);
     __m512i last = _mm512_or_si512(_mm512_and_si512(c, low), _mm512_set1_epi32(0x80));
@@ -387,7 +386,7 @@ static inline uint32_t following(uint32_t marked, uint32_t skipped, bool before,
     return (next | sum) & ~skipped & 0xFFFF;
 }
 
-/* The entry of each code point of one block, by its place in it: four look-ups of 32 entries, and a choice by the high
+/* The entry of each code point of one block, by its place in it: four lookups of 32 entries, and a choice by the high
  * bits. */
 DP_TARGET_AVX512 static inline __m512i look_up_block(const int32_t *row, __m512i place) {
     __m512i part[4];
@@ -422,7 +421,7 @@ DP_TARGET_AVX512 static inline __m512i find_entries(__m512i c, uint32_t valid, c
     return entries;
 }
 
-/* Writes a group; gives the end of the output; g->count is lowered to the code points that are plain. */
+/* Writes a group; returns the end of the output; g->count is lowered to the code points that are plain. */
 DP_TARGET_AVX512 static inline uint8_t *write_group(group *g, uint8_t *to, dp_unicode_state *s) {
     __mmask16 valid = (__mmask16)((1u << g->count) - 1);
     __m512i entry = find_entries(g->code_points, valid, s);
@@ -456,7 +455,7 @@ DP_TARGET_AVX512 static inline __m128i quarter(__m512i bytes, unsigned i) {
         _mm512_add_epi64(_mm512_set1_epi64(2 * i), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0)), bytes));
 }
 
-/* 64 bytes, all of them readable; gives how many were used, fewer than 62 when something is not plain. */
+/* 64 bytes, all of them readable; returns how many were used, fewer than 62 when something is not plain. */
 DP_TARGET_AVX512 static inline size_t unicode_block(const uint8_t *p, uint8_t **to, dp_unicode_state *s) {
     __m512i bytes = _mm512_loadu_si512(p);
     if (!_mm512_movepi8_mask(bytes))
@@ -485,7 +484,7 @@ DP_TARGET_AVX512 static size_t unicode_avx512(const uint8_t *in, size_t length, 
     dp_unicode_state s = *given;
     uint8_t *to = out;
     size_t used = 0, more = 64;
-    /* A block that is used up leaves at most two bytes of a sequence that goes on. */
+    /* A finished block leaves at most two bytes of an unfinished sequence. */
     while (used + 64 <= length && more >= 62) {
         more = unicode_block(in + used, &to, &s);
         used += more;
@@ -527,7 +526,7 @@ DP_TARGET_AVX512 static size_t spaces_avx512(const uint8_t *text, size_t length,
         uint64_t found = _mm512_mask_cmpeq_epi8_mask(valid, _mm512_maskz_loadu_epi8(valid, text + i), blank);
         __m512i here = _mm512_maskz_compress_epi8(found, ahead);
         __m512i offset = _mm512_set1_epi32((int)(base + (uint32_t)i));
-        /* Sixteen places at a time; more than 32 spaces among 64 bytes do not occur, as no two stand together. */
+        /* Sixteen places at a time; more than 32 spaces among 64 bytes do not occur, as no two are adjacent. */
         _mm512_storeu_si512(starts + count,
                             _mm512_add_epi32(offset, _mm512_cvtepu8_epi32(_mm512_castsi512_si128(here))));
         size_t more = (size_t)__builtin_popcountll(found);
@@ -548,8 +547,8 @@ DP_TARGET_AVX2 static size_t spaces_avx2(const uint8_t *text, size_t length, uin
         uint64_t found = (uint32_t)_mm256_movemask_epi8(first) | (uint64_t)(uint32_t)_mm256_movemask_epi8(second) << 32;
         size_t more = (size_t)__builtin_popcountll(found);
         uint32_t *to = starts + count, first_place = base + (uint32_t)i + 1;
-        /* Twelve without a branch, as most blocks have fewer; places past the last are written over by the next block.
-         */
+        /* Twelve without a branch, as most blocks have fewer; places past the last are written over by the next
+         * block. */
         for (size_t k = 0; k < 12; k++, found = _blsr_u64(found))
             to[k] = first_place + (uint32_t)_tzcnt_u64(found);
         for (size_t k = 12; k < more; k++, found = _blsr_u64(found))

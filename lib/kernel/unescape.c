@@ -1,7 +1,7 @@
-/* unescape.c - the inner loop of making text of JSON strings.
+/* unescape.c - the inner loop of unescaping JSON strings.
  *
- * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions; copying what
- * stands between them in whole vectors is what is left to gain. The AVX-512 variant has no branch on them: of 64 bytes,
+ * Text has an escape every few dozen bytes, so a loop that branches on each is bound by mispredictions; copying the
+ * text between them in whole vectors is all there is to gain. The AVX-512 variant has no branch on them: of 64 bytes,
  * the backslashes that start an escape are squeezed out, and the letters after them are looked up in a table. */
 #include "kernel/kernel.h"
 
@@ -14,7 +14,7 @@ static const char letters[128] = {
     ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
 };
 
-/* Copies up to the next backslash or the end; gives how many bytes. The first backslash among eight bytes is found by
+/* Copies up to the next backslash or the end; returns how many bytes. The first backslash among eight bytes is found by
  * the usual zero-byte test, which is exact for the lowest one. */
 static size_t copy_run(const char *p, size_t length, char *to) {
     const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;

@@ -1,13 +1,13 @@
-/* directory.c - what a process has in memory of its documents: adding, removing and finding; titles; loading many at
- * once.
+/* directory.c - what a process keeps in memory about its documents: adding, removing and finding; titles; loading many
+ * at once.
  *
- * A number comes alive last when it is added: what is found of it before does not count.
+ * A number becomes alive as the last step of adding it: until then finding it has no effect.
  *
- * Titles are in shards by their length. What is found there is compared again with who is alive, and titles that too
- * many documents have had do not count.
+ * Titles are in shards by their length. Titles found there count only if their owners are alive, and not if too many
+ * documents have had them.
  *
- * Loading: each thread fills a loader of its own: keys in stages (keys.h), fingerprints and titles as they come. At the
- * end keys and titles are built on all threads, and beside them the index of the fingerprints. */
+ * Loading: each thread fills its own loader: keys in stages (keys.h), fingerprints and titles as read. At the end keys,
+ * titles and the index of the fingerprints are built on all threads. */
 #include "known/directory.h"
 #include "decide/decide.h"
 #include "kernel/kernel.h"
@@ -18,10 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- numbers: which there are, and when each of them ends: 4 bytes a number, in pages of 65,536 numbers ----
+/* ---- numbers: which exist, and when each expires: 4 bytes per number, in pages of 65,536 numbers ----
  *
- * Pages are found through a directory. One whose numbers are all gone is emptied and used again for others; a thread
- * that still reads it by its old place sees no number there, or that it is another page by now.
+ * Pages are found through a directory. A page without numbers is reused for others; a thread that still reads it by its
+ * old place sees no number there, or that it is another page by now.
  *
  * Threads: any number may read at any time, and any number may reserve and set, each its own numbers, while none
  * clears. */
@@ -29,27 +29,27 @@
 enum { ALIVE_PAGE = 1 << 16 };
 
 typedef struct alive_page {
-    _Atomic uint64_t place;    /* which page of numbers it is; UINT64_MAX: none at the moment */
-    _Atomic uint32_t count;    /* numbers that are there */
-    _Atomic uint64_t earliest; /* none of them ends before its lower half; the upper one counts numbers that were set */
-    struct alive_page *next;   /* among those that wait to be used again */
+    _Atomic uint64_t place;    /* which page of numbers it is; UINT64_MAX: none */
+    _Atomic uint32_t count;    /* numbers present */
+    _Atomic uint64_t earliest; /* lower half: none of them expires before it; upper half: how many were set */
+    struct alive_page *next;   /* in the list of free pages */
     _Atomic uint32_t end[ALIVE_PAGE];
 } alive_page;
 
 typedef struct alive_pages {
     size_t count;
-    struct alive_pages *before; /* smaller ones, which somebody may still look at */
+    struct alive_pages *before; /* smaller ones, which other threads may still read */
     _Atomic(alive_page *) page[];
 } alive_pages;
 
 typedef struct alive_numbers {
-    pthread_mutex_t lock; /* of pages that come and go */
+    pthread_mutex_t lock; /* for adding and removing pages */
     _Atomic(alive_pages *) directory;
     alive_page *idle;
     _Atomic uint64_t pages;
 } alive_numbers;
 
-/* What stands for a number: 0, it is not there; NEVER, it does not end; else the second it ends. */
+/* The value of a number: 0, absent; NEVER, it does not expire; else the second it expires. */
 #define NEVER UINT32_MAX
 #define NO_PLACE UINT64_MAX
 
@@ -85,7 +85,7 @@ static alive_page *page_at(alive_numbers *alive, uint64_t place) {
                                                  : NULL;
 }
 
-/* A directory with room for a place, under the lock. Smaller ones stay: all of them together are no larger. */
+/* A directory with room for a place, under the lock. Smaller ones are kept: together they are no larger. */
 static bool grow(alive_numbers *alive, uint64_t place) {
     alive_pages *old = atomic_load(&alive->directory);
     size_t count = old ? old->count : 0, need = count ? count : 8;
@@ -103,7 +103,7 @@ static bool grow(alive_numbers *alive, uint64_t place) {
     return true;
 }
 
-/* The earliest end of a page, after one more number was set. */
+/* The earliest expiry of a page, after one more number was set. */
 static uint64_t set_earliest(uint64_t before, uint32_t earliest) {
     return ((before >> 32) + 1) << 32 | earliest;
 }
@@ -118,7 +118,7 @@ static alive_page *take_page(alive_numbers *alive) {
     return page;
 }
 
-/* Makes sure that a number can be set; false: no memory. */
+/* Makes sure that a number can be set; false: out of memory. */
 static bool alive_reserve(alive_numbers *alive, uint64_t number) {
     uint64_t place = number / ALIVE_PAGE;
     if (page_at(alive, place))
@@ -140,7 +140,7 @@ static bool alive_reserve(alive_numbers *alive, uint64_t number) {
 
 /* ---- numbers: one at a time ---- */
 
-/* A number is there from now on, until `expires` (0: for ever). It must have been reserved, and not be there. */
+/* Makes a number present until `expires` (0: forever). It must be reserved and absent. */
 static void alive_set(alive_numbers *alive, uint64_t number, uint64_t expires) {
     alive_page *page = page_at(alive, number / ALIVE_PAGE);
     uint32_t end = end_of(expires);
@@ -153,7 +153,7 @@ static void alive_set(alive_numbers *alive, uint64_t number, uint64_t expires) {
     while (!atomic_compare_exchange_weak(&page->earliest, &before, set_earliest(before, earliest)));
 }
 
-/* A page without numbers leaves its place. */
+/* Frees a page without numbers. */
 static void retire(alive_numbers *alive, alive_page *page) {
     pthread_mutex_lock(&alive->lock);
     alive_pages *directory = atomic_load(&alive->directory);
@@ -164,7 +164,7 @@ static void retire(alive_numbers *alive, alive_page *page) {
     pthread_mutex_unlock(&alive->lock);
 }
 
-/* False: it was not there. */
+/* False: it was absent. */
 static bool alive_clear(alive_numbers *alive, uint64_t number) {
     alive_page *page = page_at(alive, number / ALIVE_PAGE);
     if (!page || !atomic_exchange(&page->end[number % ALIVE_PAGE], 0))
@@ -174,8 +174,8 @@ static bool alive_clear(alive_numbers *alive, uint64_t number) {
     return true;
 }
 
-/* The page may get another place while it is read: it gets that before it gets numbers, so that whoever reads a number
- * of the new place sees the new place too. */
+/* The page may be moved to another place while it is read: its place is set before its numbers, so that a thread that
+ * reads a number of the new place also sees the new place. */
 static uint32_t end_at(alive_numbers *alive, uint64_t number) {
     alive_page *page = page_at(alive, number / ALIVE_PAGE);
     if (!page)
@@ -188,16 +188,16 @@ static bool alive_has(alive_numbers *alive, uint64_t number) {
     return end_at(alive, number) != 0;
 }
 
-/* Whether it is there and has not ended by `now`. */
+/* Whether it is present and has not expired by `now`. */
 static bool alive_at(alive_numbers *alive, uint64_t number, uint64_t now) {
     uint32_t end = end_at(alive, number);
     return end == NEVER || end > now;
 }
 
-/* ---- numbers: which have ended ---- */
+/* ---- numbers: which have expired ---- */
 
-/* A page that was looked through to its end knows its earliest number again, unless one was set meanwhile: so the next
- * call passes over it. What is given now is counted until it is cleared. */
+/* A fully scanned page gets its exact earliest expiry, unless a number was set during the scan: so the next call skips
+ * it. Numbers returned now count until they are cleared. */
 static size_t page_ended(alive_numbers *alive, uint64_t place, uint64_t now, uint64_t *numbers, size_t room) {
     alive_page *page = page_at(alive, place);
     uint64_t before = page ? atomic_load(&page->earliest) : 0;
@@ -217,7 +217,7 @@ static size_t page_ended(alive_numbers *alive, uint64_t place, uint64_t now, uin
     return atomic_load_explicit(&page->place, memory_order_relaxed) == place ? found : 0;
 }
 
-/* Those that have ended by `now`: up to `room` are written, ascending; gives how many. */
+/* Those that have expired by `now`: up to `room` are written, ascending; returns how many. */
 static size_t alive_ended(alive_numbers *alive, uint64_t now, uint64_t *numbers, size_t room) {
     alive_pages *directory = atomic_load_explicit(&alive->directory, memory_order_acquire);
     size_t found = 0;
@@ -234,30 +234,30 @@ static uint64_t alive_bytes(const alive_numbers *alive) {
 
 /* ---- parities: which sets are too different to be near, by a few bits of each ----
  *
- * They are for documents that share a band with very many others (the pages of one template), so that their sets need
- * not be read.
+ * For documents that share a band with very many others (the pages of one template), so that their sets need not be
+ * read.
  *
  * The parity of a set is a bitmap of m bits, of which bit i is 1 when an odd number of the set's hashes fall on i. In
- * the XOR of two parities what both sets have cancels out; so it has at most as many ones as there are hashes in one of
- * the sets only. Hence A and B share at most (|A| + |B| - ones) / 2 hashes. If even that is less than the similarity
- * asks for, they are not near; else they have to be compared. Nothing that is near is dropped.
+ * the XOR of two parities the common hashes cancel out; so it has at most as many ones as there are hashes in only one
+ * of the sets. Hence A and B share at most (|A| + |B| - ones) / 2 hashes. If even that is too few for the similarity,
+ * they are not near; else they have to be compared. Nothing near is dropped.
  *
  * Of samples (the k smallest hashes of each set) similarity is estimated as the share of the k smallest of both that
  * both have. It is at most the number of values the samples share, divided by the size of the smaller sample. Samples
  * are compared at the coarser of their scales; a parity is kept at a sample's own scale and at the next coarser one,
  * and samples whose scales are farther apart are never dropped here.
  *
- * m is a power of two, 2 to 4 bits a hash: at a threshold of 0.8, sets of a similarity of 0.7 are dropped 99 times in
+ * m is a power of two, 2 to 4 bits per hash: at a threshold of 0.8, sets of a similarity of 0.7 are dropped 99 times in
  * 100, and of 0.5 always. Of samples, which the bound fits less tightly, it is 4 to 8 bits a value, and those of a
  * similarity of 0.5 are dropped 99 times in 100. Halves of a parity, XORed, are that of m / 2 bits: so any two can be
  * compared. Which bit a hash falls on is decided by a secret, so that nobody can choose hashes that all fall on one.
  *
  * create; add what was read; sift (drop what cannot be near); remove what is gone. Threads: any number at a time. */
 
-/* Small pages: where one in 32 numbers is in a crowd, the others cost 77 bytes each. */
+/* Small pages: if one in 32 numbers has a parity, the others cost 77 bytes each. */
 enum { PAGE_BITS = 5, PAGE = 1 << PAGE_BITS };
-/* Words of a folded parity, and the least of a whole one. Which bit a hash falls on is told by 40 bits: no parity needs
- * more than 2^32 bits, that of a set of 8 GiB. */
+/* Words of a folded parity, and the least of a whole one. A hash's bit is given by 40 of its bits: no parity needs more
+ * than 2^32 bits, that of a set of 8 GiB. */
 enum { FOLDED = 8, MOST_BITS = 32, PLACE_SHIFT = 24 };
 
 typedef struct parity {
@@ -277,7 +277,7 @@ typedef struct parity_page {
 typedef struct parity_pages {
     pthread_rwlock_t lock;
     parity_page **page; /* by number / PAGE; NULL: it has none */
-    size_t room, pages; /* of the directory; pages that are there */
+    size_t room, pages; /* of the directory; existing pages */
     uint64_t bytes;     /* of all parity_pages */
     uint64_t secret;    /* odd */
 } parity_pages;
@@ -356,7 +356,7 @@ static bool is_there(const parity_pages *p, uint64_t number) {
     return page && page->parity[number % PAGE];
 }
 
-/* The page of a number, made if it is not there; NULL: no memory. */
+/* The page of a number, created if missing; NULL: out of memory. */
 static parity_page *page_of(parity_pages *p, uint64_t number) {
     size_t at = (size_t)(number >> PAGE_BITS), before = p->room;
     if (at >= p->room) {
@@ -393,8 +393,8 @@ static void put_parity(parity_page *page, uint64_t number, const dp_features *fe
     page->count++;
 }
 
-/* The features of a number, unless it is there, or `alive` says that the number is gone. Without memory it is not kept.
- */
+/* Adds the features of a number, unless it has some, or `alive` says that the number is gone. Without memory it is not
+ * kept. */
 static void parities_add(parity_pages *p, uint64_t number, const dp_features *features, alive_numbers *alive) {
     pthread_rwlock_rdlock(&p->lock);
     bool there = is_there(p, number);
@@ -404,7 +404,7 @@ static void parities_add(parity_pages *p, uint64_t number, const dp_features *fe
         return;
     pthread_rwlock_wrlock(&p->lock);
     parity_page *page = page_of(p, number);
-    /* A number that goes meanwhile is not alive before it is removed here. */
+    /* A number removed in the meantime is no longer alive when it is removed here. */
     if (page && alive_has(alive, number) && !page->parity[number % PAGE]) {
         put_parity(page, number, features, made);
         p->bytes += bytes_of(made->words, made->coarser_size);
@@ -414,7 +414,7 @@ static void parities_add(parity_pages *p, uint64_t number, const dp_features *fe
     free(made);
 }
 
-/* Of a number that `alive` does not have any more. */
+/* Removes that of a number no longer in `alive`. */
 static void parities_remove(parity_pages *p, uint64_t number) {
     pthread_rwlock_rdlock(&p->lock);
     bool there = is_there(p, number);
@@ -440,13 +440,13 @@ static void parities_remove(parity_pages *p, uint64_t number) {
 
 /* ---- parities: sifting ---- */
 
-/* The parities of a set in all sizes up to asked.words; that of w words stands at bits + w. */
+/* The parities of a set in all sizes up to asked.words; that of w words is at bits + w. */
 typedef struct sizes {
     const uint64_t *bits;
     uint64_t count; /* hashes of the set */
 } sizes;
 
-/* What is asked about; of a sample at its own scale and one scale up. */
+/* The query; a sample at its own scale and one scale up. */
 typedef struct asked {
     sizes own, coarser;
     uint64_t words;
@@ -480,8 +480,8 @@ static bool ask(const parity_pages *p, const dp_sift *sift, asked *a) {
     return true;
 }
 
-/* Whether sets of these sizes whose parities differ in `ones` bits can be similar enough. The similarity is counted as
- * find.c counts it, and rises with the number that is shared, so that rounding makes no difference. */
+/* Whether sets of these sizes whose parities differ in `ones` bits can be similar enough. The similarity is computed as
+ * in find.c, and rises with the number of shared hashes, so that rounding makes no difference. */
 static bool can_be(const asked *a, uint64_t mine, uint64_t theirs, uint64_t ones) {
     uint64_t both = mine + theirs, smaller = mine < theirs ? mine : theirs, shared = (both - ones) / 2;
     shared = shared < smaller ? shared : smaller;
@@ -507,7 +507,7 @@ static bool may_be_near(const asked *a, const parity_page *page, size_t at) {
     return may_be_by_whole(a, page->parity[at], page->size[at], scale);
 }
 
-/* So many are asked for ahead of being looked at. */
+/* How many are prefetched ahead. */
 enum { AHEAD = 8 };
 
 static void parities_sift(parity_pages *p, const dp_sift *sift, dp_numbers *numbers) {
@@ -534,25 +534,25 @@ static void parities_sift(parity_pages *p, const dp_sift *sift, dp_numbers *numb
 
 /* ---- titles, and the directory itself ---- */
 
-/* Titles are dealt out by their length, so that several threads can load them, and only a part of them waits for a
- * change: lengths of one eighth after the other to the next shard. */
+/* Titles are distributed by their length, so that several threads can load them, and only some of them wait for a
+ * change: every TITLE_LENGTHS lengths go to the next shard. */
 enum { TITLE_SHARDS = 16, TITLE_LENGTHS = 8 };
 typedef struct title_shard {
-    pthread_rwlock_t lock; /* writers go first */
+    pthread_rwlock_t lock; /* writers have priority */
     bool has_lock;
     dp_titles_index *index;
 } title_shard;
 
-/* How often each title came without being added. */
+/* How often each title was seen without being added. */
 typedef struct seen_titles {
     pthread_rwlock_t lock;
     bool has_lock;
-    dp_hashmap map;         /* from the hash of a title to how often it came, and 1: it may come to be 0 */
+    dp_hashmap map;         /* from the hash of a title to its count + 1, as the count may become 0 */
     _Atomic uint64_t times; /* of all titles */
 } seen_titles;
 
 typedef struct title_shards {
-    double similarity; /* the least that is found */
+    double similarity; /* the lowest that is found */
     title_shard shard[TITLE_SHARDS];
     seen_titles seen;
 } title_shards;
@@ -566,7 +566,7 @@ struct dp_directory {
     title_shards *titles;   /* NULL: none */
     alive_numbers alive;
     _Atomic uint64_t documents, copies;
-    _Atomic uint64_t highest; /* number that was ever added */
+    _Atomic uint64_t highest; /* highest number ever added */
 };
 
 /* Whether a trace has a fingerprint to find, and a title. */
@@ -577,7 +577,7 @@ static inline bool has_title(const dp_directory *directory, const dp_trace *trac
     return directory->titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
 }
 
-/* ---- titles: how often each came without being added ---- */
+/* ---- titles: how often each was seen without being added ---- */
 
 static bool seen_add(seen_titles *seen, uint64_t hash, uint64_t times) {
     pthread_rwlock_wrlock(&seen->lock);
@@ -718,19 +718,19 @@ typedef struct finding {
     dp_directory *directory;
     const dp_title_search *query;
     dp_title_matches *matches;
-    bool frequent;       /* the very title that was asked about is: then nothing like it counts */
+    bool frequent;       /* the queried title itself is: then nothing like it counts */
     dp_title_hit hit;    /* the best; number 0: none */
-    dp_title_hits *hits; /* unless only the best is asked for */
+    dp_title_hits *hits; /* unless only the best is wanted */
 } finding;
 
-/* Whether an owner is there: those that have expired or are to be removed are among those of the index for a while. */
+/* Whether an owner counts: the index still lists owners that have expired or are about to be removed. */
 static bool owner_is_there(const finding *f, uint64_t owner) {
     const dp_title_search *query = f->query;
     return !(query->removing && dp_hashmap_find(query->removing, owner)) &&
            alive_at(&f->directory->alive, owner, query->now);
 }
 
-/* Whether a title is; match NULL: nobody has it now. */
+/* Whether a title is frequent; match NULL: it has no owner now. */
 static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t hash) {
     seen_titles *seen = &f->directory->titles->seen;
     uint64_t documents = atomic_load_explicit(&f->directory->documents, memory_order_relaxed) +
@@ -757,7 +757,7 @@ static uint64_t first_owner(const finding *f, const dp_title_match *match) {
     return 0;
 }
 
-/* Whether the very title that was asked about is frequent; its own shard has just been asked. */
+/* Whether the queried title itself is frequent; its own shard has just been searched. */
 static doppel_status ask_own(finding *f, const dp_titles_index *index) {
     const dp_title_match *match = f->matches->match;
     bool there = f->matches->count && match[0].similarity >= 1;
@@ -781,7 +781,7 @@ static void choose(finding *f, const dp_titles_index *index) {
     }
 }
 
-/* Everything that was found in a shard. */
+/* Everything found in a shard. */
 static doppel_status collect(finding *f, const dp_titles_index *index) {
     dp_title_hits *hits = f->hits;
     for (size_t i = 0; i < f->matches->count; i++) {
@@ -811,8 +811,8 @@ static doppel_status find_in(finding *f, title_shard *shard, const dp_titles_ahe
     return status;
 }
 
-/* Where titles are that may be similar to one: its own shard first, then those where lengths are near enough: l >= t *
- * L and L >= t * l, with one length more for rounding. Gives how many shards. */
+/* The shards of titles that may be similar to one: its own first, then those with lengths near enough: l >= t * L and L
+ * >= t * l, with one length more for rounding. Returns how many shards. */
 static size_t shards_near(const title_shards *titles, doppel_slice title, size_t shard[TITLE_SHARDS]) {
     double length = (double)length_of(title), t = titles->similarity;
     double least = (t * length - 1) / TITLE_LENGTHS, most = ((t > 0 ? length / t : INFINITY) + 1) / TITLE_LENGTHS;
@@ -838,7 +838,7 @@ static doppel_status find(finding *f) {
     return DOPPEL_OK;
 }
 
-/* The lock is let go between steps. */
+/* The lock is released between steps. */
 static void look_ahead_in(title_shard *shard, doppel_slice title, dp_title_matches *matches, dp_titles_ahead *ahead) {
     pthread_rwlock_rdlock(&shard->lock);
     doppel_status status = dp_titles_ahead_begin(shard->index, title.data, title.length, matches, ahead);
@@ -894,7 +894,7 @@ doppel_status dp_directory_find_titles(dp_directory *directory, const dp_title_s
 }
 
 /* 1,024 segments of keys: at ten million documents with three keys each a key meets another's number once in 280
- * look-ups. Bands are looked up many at a time, and have more. */
+ * lookups. Bands are looked up many at a time, and have more. */
 enum { KEY_SEGMENTS = 10, BAND_SEGMENTS = 12 };
 
 /* ---- creating ---- */
@@ -947,7 +947,7 @@ void dp_directory_free(dp_directory *directory) {
 
 /* ---- keys ---- */
 
-/* Keys of one kind shall not meet those of another. */
+/* Keys of one kind must not collide with those of another. */
 static uint64_t key_hash(dp_key key, uint64_t hash) {
     return hash + (uint64_t)key * 0x9E3779B97F4A7C15u;
 }
@@ -956,7 +956,7 @@ static uint64_t band_hash(size_t band, uint32_t key) {
     return (uint64_t)band << 32 | key;
 }
 
-/* The hashes under which a trace stands among the keys; gives how many. */
+/* The hashes under which a trace is among the keys; returns how many. */
 enum { KEY_KINDS = 3 };
 static size_t keys_of(const dp_trace *trace, uint64_t hashes[KEY_KINDS]) {
     static const uint8_t none[sizeof trace->digest];
@@ -971,7 +971,7 @@ static size_t keys_of(const dp_trace *trace, uint64_t hashes[KEY_KINDS]) {
     return count;
 }
 
-/* And among the bands. */
+/* The same for the bands. */
 static size_t bands_of(const dp_directory *directory, const dp_trace *trace, uint64_t hashes[DP_MOST_BANDS]) {
     if (!directory->bands || trace->kind != DP_TRACE_DOCUMENT || !trace->content)
         return 0;
@@ -983,7 +983,7 @@ static size_t bands_of(const dp_directory *directory, const dp_trace *trace, uin
     return trace->key_count;
 }
 
-/* Memory is slow, and many places are asked for at once faster than one after the other. */
+/* Memory is slow: many places are prefetched faster together than one after the other. */
 static void fetch_all(dp_keys *keys, const uint64_t *hashes, size_t count) {
     for (size_t i = 0; i < count; i++)
         dp_keys_prefetch(keys, hashes[i]);
@@ -1008,7 +1008,7 @@ static void remove_all(dp_keys *keys, const uint64_t *hashes, size_t count, uint
 
 /* ---- changing ---- */
 
-/* Whether a trace can be taken in at all. */
+/* Whether a trace can be added at all. */
 static doppel_status check_trace(const dp_trace *trace) {
     if (trace->number > DP_DIRECTORY_NUMBERS)
         return DOPPEL_ERROR_STORE;
@@ -1043,7 +1043,7 @@ doppel_status dp_directory_add(dp_directory *directory, const dp_trace *trace) {
     size_t key_count = keys_of(trace, keys), band_count = bands_of(directory, trace, bands);
     fetch_all(directory->keys, keys, key_count);
     fetch_all(directory->bands, bands, band_count);
-    dp_latest(&directory->highest, trace->number); /* before its keys are there: who finds them knows it, too */
+    dp_latest(&directory->highest, trace->number); /* before its keys: a thread that finds them sees it, too */
     if (!alive_reserve(&directory->alive, trace->number) || !add_all(directory->keys, keys, key_count, trace->number))
         return DOPPEL_ERROR_MEMORY;
     if (!add_all(directory->bands, bands, band_count, trace->number))
@@ -1083,7 +1083,7 @@ doppel_status dp_directory_remove(dp_directory *directory, const dp_trace *trace
 
 /* ---- finding ---- */
 
-/* Puts in the place of numbers that were found, which are cut to 32 bits, all those that are there and may be meant. */
+/* Replaces found numbers, which are cut to 32 bits, by all existing numbers they may mean. */
 static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
     size_t cut = numbers->count;
     uint64_t highest = atomic_load(&directory->highest);
@@ -1104,7 +1104,7 @@ static doppel_status widen(dp_directory *directory, dp_numbers *numbers) {
     return dp_numbers_arrange(numbers);
 }
 
-/* What was found, as it is given. */
+/* Finishes a result. */
 static doppel_status give(dp_directory *directory, dp_numbers *numbers) {
     DP_TRY(dp_numbers_arrange(numbers));
     return widen(directory, numbers);
@@ -1165,13 +1165,13 @@ void dp_directory_get_stats(dp_directory *directory, dp_directory_stats *stats) 
         titles_stats(directory->titles, stats);
 }
 
-/* ---- loading: titles that wait ----
+/* ---- loading: pending titles ----
  *
- * Owners of a title are best added in the order of their numbers. Titles come in that order, but on several threads: so
- * titles of one loader whose numbers differ in the lowest bits only are a run, and the runs of all loaders are sorted.
- */
+ * Owners of a title are best added in the order of their numbers. Titles are read in that order, but on several
+ * threads: so titles of one loader whose numbers differ only in the lowest bits form a run, and the runs of all loaders
+ * are sorted. */
 
-/* Titles of numbers that stand together. */
+/* Titles of adjacent numbers. */
 typedef struct title_run {
     uint64_t number; /* of the first */
     size_t start, end;
@@ -1299,7 +1299,7 @@ doppel_status dp_directory_load_begin(dp_directory *directory, dp_directory_load
     return DOPPEL_OK;
 }
 
-/* A loader that is free, the same for the same thread where that is possible. */
+/* A free loader, the same for the same thread if possible. */
 static loader *take_loader(dp_directory_load *load) {
     static _Atomic size_t threads;
     static _Thread_local size_t mine;
@@ -1364,7 +1364,7 @@ doppel_status dp_directory_load_add(dp_directory_load *load, const dp_trace *tra
 
 /* ---- loading: the end ---- */
 
-/* Brings all fingerprints to the first loader: what is inserted at once is one run, and found the fastest. */
+/* Moves all fingerprints to the first loader: inserted together they form one run, the fastest to search. */
 static bool gather(dp_directory_load *load) {
     loader *first = &load->loader[0];
     size_t words = load->directory->options.bits > 64 ? 2 : 1;

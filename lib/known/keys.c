@@ -1,16 +1,15 @@
-/* keys.c - numbers by key: segments, each a table with a lock of its own.
+/* keys.c - numbers by key: segments, each a table with its own lock.
  *
- * A table leads from tags to numbers. Its slots are ascending by tag, with empty ones between them: an entry stands at
- * its home, tag * homes / 2^23, or as near after it as those before it allow. So a search ends at the first larger tag,
- * after 5 slots on the average of a table that is 8/9 full; growing and shrinking need nothing but the entries; and
- * removing moves those after it back. Numbers that share a tag stand side by side, up to SAME_TAG of them; more are a
- * list, which one entry names. After the last home there are some slots more; when none of them is left, the table is
- * made larger.
+ * A table leads from tags to numbers. Its slots are ascending by tag, with empty ones between them: an entry is at its
+ * home, tag * homes / 2^23, or as close after it as earlier entries allow. So a search ends at the first larger tag,
+ * after 5 slots on average in a table that is 8/9 full; growing and shrinking need only the entries; and removing one
+ * moves those after it back. Numbers that share a tag are adjacent, up to SAME_TAG of them; more form a list, which one
+ * entry names. After the last home there are some extra slots; when they are used up, the table grows.
  *
- * Many keys at once are put aside by part, in pieces of memory that grow with what is there, so that the unused end of
- * the last is a small share of all. Then the tables are built, part by part: the entries of a part are dealt out to its
- * segments, those of a segment are sorted by their tags, and the table is filled from its first slot to its last. A
- * segment's entries stay in the cache meanwhile. */
+ * Many keys at once are staged by part, in pieces of memory that grow with the total, so that the unused end of the
+ * last is a small share. Then the tables are built, part by part: the entries of a part are distributed to its
+ * segments, those of a segment are sorted by their tags, and the table is filled from its first slot to its last.
+ * During this a segment's entries stay in the cache. */
 #include "known/keys.h"
 
 #include <stdlib.h>
@@ -33,7 +32,7 @@ static inline uint32_t entry_number(uint64_t entry) {
     return (uint32_t)entry;
 }
 
-/* Reads a byte more than the slot: there are 8 bytes behind the last. */
+/* Reads a byte more than the slot: there are 8 bytes after the last. */
 static inline uint64_t slot_get(const uint8_t *slots, size_t at) {
     return dp_load64(slots + at * ENTRY_BYTES) & (((uint64_t)1 << ENTRY_BITS) - 1);
 }
@@ -42,12 +41,12 @@ static inline void slot_set(uint8_t *slots, size_t at, uint64_t entry) {
         slots[at * ENTRY_BYTES + (size_t)i] = (uint8_t)(entry >> (8 * i));
 }
 
-/* Numbers of one tag, in the order they came. One that was taken out stays, marked, until half of them are such: so a
- * list of millions can lose them one by one. */
+/* Numbers of one tag, in order of adding. A removed one stays, marked, until half of them are: so removing from a list
+ * of millions is cheap. */
 typedef struct number_list {
     uint32_t count, gone, room;
     bool mixed;        /* they are not ascending from the first on, modulo 2^32 */
-    uint32_t number[]; /* and behind them a bit for each: whether it is gone */
+    uint32_t number[]; /* followed by a bit for each: whether it is removed */
 } number_list;
 
 /* A place for a list: its own, or, with the lowest bit, twice the number of the next free place, from 1 on. */
@@ -57,7 +56,7 @@ typedef union list_place {
 } list_place;
 
 typedef struct key_table {
-    _Atomic(uint8_t *) slots; /* atomic for who only prefetches */
+    _Atomic(uint8_t *) slots; /* atomic for threads that only prefetch */
     _Atomic uint64_t homes;
     size_t room, used; /* in slots */
     list_place *lists;
@@ -75,13 +74,13 @@ static inline size_t table_home(const key_table *table, uint64_t tag) {
 
 /* ---- memory of slots ----
  *
- * Segments grow at about the same time, each by a little: on a heap they would leave holes behind that are too small
- * for the next. What is large is mapped, and goes back as a whole. */
+ * Segments grow at about the same time, each by a little: on a heap they would leave holes too small for the next.
+ * Large ones are mapped, and returned as a whole. */
 
-/* From this many bytes on, what is asked for should be whole pages of SLOTS_PAGE. */
+/* From this many bytes on, sizes should be multiples of SLOTS_PAGE. */
 enum { SLOTS_MAPPED = 8 << 10, SLOTS_PAGE = 4 << 10 };
 
-/* Memory that is all 0; NULL: there is none. */
+/* Zeroed memory; NULL: out of memory. */
 static void *slots_get(size_t bytes) {
     if (bytes < SLOTS_MAPPED)
         return calloc(1, bytes);
@@ -98,7 +97,8 @@ static void slots_free(void *slots, size_t bytes) {
 
 /* ---- numbers that share a tag ----
  *
- * They come ascending, and stay so when they pass 2^32, as they are compared by how far they are from the first. */
+ * They are added in ascending order, and remain so beyond 2^32, as they are compared by their distance from the
+ * first. */
 
 static size_t bit_bytes(size_t room) {
     return (room + 31) / 32 * sizeof(uint32_t);
@@ -142,7 +142,7 @@ static void lists_free(key_table *table) {
 
 /* ---- adding ---- */
 
-/* Puts a number behind the last; there is room. */
+/* Appends a number; there is room. */
 static void append(number_list *list, uint32_t number) {
     uint32_t count = list->count++;
     list->number[count] = number;
@@ -167,7 +167,7 @@ static bool lists_make(key_table *table, const uint64_t *entries, size_t count, 
     return true;
 }
 
-/* Makes room for so many; false: no memory. */
+/* Makes room for `room` numbers; false: out of memory. */
 static bool enlarge(key_table *table, number_list **list, size_t room) {
     size_t before = (*list)->room;
     number_list *other = room < UINT32_MAX ? realloc(*list, list_size(room)) : NULL;
@@ -207,7 +207,7 @@ static bool lists_copy(const key_table *table, uint64_t which, dp_numbers *numbe
 
 /* ---- removing ---- */
 
-/* Leaves those that are not gone; the room stays. */
+/* Drops the removed ones; keeps the room. */
 static void sweep(number_list *list) {
     uint32_t kept = 0;
     for (size_t i = 0; i < list->count; i++)
@@ -218,14 +218,14 @@ static void sweep(number_list *list) {
     memset(bits_of(list), 0, bit_bytes(list->room));
 }
 
-/* Gives back the room that is not used. */
+/* Frees unused room. */
 static void trim(key_table *table, number_list **list) {
     size_t before = (*list)->room;
     (*list)->room = (*list)->count;
     memset(bits_of(*list), 0, bit_bytes((*list)->room));
     number_list *other = realloc(*list, list_size((*list)->room));
     if (other)
-        *list = other; /* else the memory stays, and is no longer known of */
+        *list = other; /* else the memory is kept, without accounting for it */
     table->list_bytes -= list_size(before) - list_size((*list)->room);
 }
 
@@ -234,8 +234,8 @@ static int compare_numbers(const void *first, const void *second) {
     return a < b ? -1 : a > b;
 }
 
-/* Brings them into order such that the last to come, which is the largest before it was cut, is the last again, and
- * what comes next need not be brought into order. */
+/* Sorts them such that the last added, which was the largest before truncation, is the last again, so that the next one
+ * need not be sorted. */
 static void arrange(number_list *list) {
     uint32_t first = list->number[list->count - 1] + 1;
     sweep(list);
@@ -247,7 +247,7 @@ static void arrange(number_list *list) {
     list->mixed = false;
 }
 
-/* Where a number stands that is not gone; the count: nowhere. */
+/* The position of a number that is not removed; the count: none. */
 static size_t place_of(number_list *list, uint32_t number) {
     if (list->mixed)
         arrange(list);
@@ -286,29 +286,29 @@ static size_t lists_remove(key_table *table, uint64_t which, uint32_t number, ui
 
 /* ---- slots ---- */
 
-/* A table is at most 8/9 full and grows by a twelfth to a twentieth, so that it is 0.86 full on the average: 8.1 bytes
- * a number. Fuller ones cost more to add to than they save: the next empty slot is 40 away at 8/9, and 130 at 15/16. */
+/* A table is at most 8/9 full and grows by a twelfth to a twentieth, so that it is 0.86 full on average: 8.1 bytes per
+ * number. Fuller ones cost more time than they save memory: the next empty slot is 40 away at 8/9, and 130 at 15/16. */
 static size_t most_used(size_t homes) {
     return homes - homes / 9;
 }
 
-/* 0 to 15, another for each table: all tables get about as many numbers, and shall not all grow at the same time. */
+/* 0 to 15, different for each table: all tables get about as many numbers, and must not all grow at the same time. */
 static size_t kind_of(const key_table *table) {
     return (size_t)((uint64_t)(uintptr_t)table / 64 * 0x9E3779B97F4A7C15u >> 60);
 }
 
-/* Slots behind the last home. How far an entry stands from its home falls off like e^-0.23k at 8/9: 72 slots are
- * enough but once in 10^7 tables. Small tables have fewer, and grow sooner. */
+/* Slots after the last home. The probability that an entry is k slots from its home falls like e^-0.23k at 8/9: 72
+ * slots are enough except once in 10^7 tables. Small tables have fewer, and grow sooner. */
 static size_t slots_behind(size_t homes) {
     return homes < 544 ? homes / 8 + 4 : 72;
 }
 
-/* Bytes of so many slots, none of which is none. */
+/* Bytes of `room` slots; 0 of none. */
 static size_t slot_bytes(size_t room) {
     return room ? room * ENTRY_BYTES + 8 : 0;
 }
 
-/* As many homes, or some more when that fills the last page. */
+/* At least `homes`, rounded up to fill the last page. */
 static size_t fill_pages(size_t homes) {
     size_t behind = slots_behind(homes), bytes = slot_bytes(homes + behind);
     if (bytes < SLOTS_MAPPED)
@@ -368,8 +368,8 @@ static bool fill_from_array(slot_filling *to, const uint64_t *entries, size_t co
     return true;
 }
 
-/* Makes slots of these entries, NULL: of those it has, with so many homes or, when they find no place, more. False: no
- * memory, and nothing has changed. */
+/* Rebuilds the slots from these entries, NULL: from its own, with `homes` homes or, if they do not fit, more. False:
+ * out of memory, with nothing changed. */
 static bool rebuild(key_table *table, const uint64_t *entries, size_t count, size_t homes) {
     slot_filling to;
     for (bool filled = false; !filled; homes += homes / 16 + 1) {
@@ -396,7 +396,7 @@ static bool grow(key_table *table) {
 static void shrink(key_table *table) {
     size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed);
     if (homes > 16 && table->used < homes / 2)
-        (void)rebuild(table, NULL, 0, table->used + table->used / 8 + 4); /* without memory it stays as it is */
+        (void)rebuild(table, NULL, 0, table->used + table->used / 8 + 4); /* without memory it does not change */
 }
 
 /* ---- one at a time ---- */
@@ -436,7 +436,7 @@ static void move(key_table *table, size_t to, size_t from, size_t count) {
     memmove(slots + to * ENTRY_BYTES, slots + from * ENTRY_BYTES, count * ENTRY_BYTES);
 }
 
-/* Empties a slot, and moves those behind it back that are not at home. */
+/* Empties a slot, and moves later entries back that are not at home. */
 static void close_gap(key_table *table, size_t at) {
     uint8_t *slots = table_slots(table);
     size_t end = at + 1;
@@ -448,7 +448,7 @@ static void close_gap(key_table *table, size_t at) {
     table->used--;
 }
 
-/* One more than can stand side by side: all of them become a list. */
+/* One more than can be adjacent: all of them become a list. */
 static bool make_list(key_table *table, size_t at, uint64_t tag, uint64_t number) {
     uint8_t *slots = table_slots(table);
     uint64_t entries[SAME_TAG + 1] = {[SAME_TAG] = number}, which;
@@ -462,7 +462,7 @@ static bool make_list(key_table *table, size_t at, uint64_t tag, uint64_t number
     return true;
 }
 
-/* A slot more, behind those of the same tag. */
+/* One more slot, after those of the same tag. */
 static bool insert(key_table *table, uint64_t tag, uint64_t number) {
     size_t homes = atomic_load_explicit(&table->homes, memory_order_relaxed), at, empty;
     if (table->used >= most_used(homes) && !grow(table))
@@ -517,7 +517,7 @@ static bool table_find(const key_table *table, uint64_t tag, dp_numbers *numbers
 
 /* ---- many at once ---- */
 
-/* Leaves as many entries of each tag as can stand side by side, or that of a list; false: no memory. */
+/* Leaves at most SAME_TAG entries of each tag, or that of a list; false: out of memory. */
 static bool pack(key_table *table, uint64_t *entries, size_t *count) {
     size_t kept = 0;
     for (size_t from = 0, to; from < *count; from = to) {
@@ -537,7 +537,7 @@ static bool pack(key_table *table, uint64_t *entries, size_t *count) {
     return true;
 }
 
-/* Whether more of one tag than can stand side by side are among sorted entries. */
+/* Whether sorted entries have more of one tag than can be adjacent. */
 static bool is_crowded(const uint64_t *entries, size_t count) {
     bool crowded = false;
     for (size_t i = SAME_TAG; i < count; i++)
@@ -545,7 +545,8 @@ static bool is_crowded(const uint64_t *entries, size_t count) {
     return crowded;
 }
 
-/* Adds many entries, sorted, each of one number; they are lost. False: no memory; some may be there then. */
+/* Adds many sorted entries, each of one number; the array is overwritten. False: out of memory; some may have been
+ * added. */
 static bool table_build(key_table *table, uint64_t *entries, size_t count) {
     if (!table->used) {
         if ((is_crowded(entries, count) && !pack(table, entries, &count)) ||
@@ -588,8 +589,8 @@ static inline key_place find_place(const dp_keys *keys, uint64_t hash) {
     return (key_place){keys->segment + (x >> (64 - keys->bits)), tag ? tag : 1};
 }
 
-/* Segments that stand together are a part. An entry that waits carries which segment of its part it belongs to, in the
- * 8 bits above its own: so there are 2^14 segments at most. */
+/* Adjacent segments form a part. A staged entry has its segment within the part in the 8 bits above its own: so there
+ * are at most 2^14 segments. */
 typedef struct staged_piece {
     struct staged_piece *before;
     size_t count, bytes;
@@ -601,7 +602,7 @@ struct dp_keys_stage {
     int shift;                                        /* from segment to part */
     uint64_t *next[DP_KEY_PARTS], *end[DP_KEY_PARTS]; /* where the next entry goes, and the end of its memory */
     staged_piece *last[DP_KEY_PARTS];
-    size_t count[DP_KEY_PARTS]; /* but for those of the last */
+    size_t count[DP_KEY_PARTS]; /* except those of the last */
 };
 
 static inline size_t count_last(const dp_keys_stage *stage, size_t part) {
@@ -661,7 +662,7 @@ bool dp_keys_find(dp_keys *keys, uint64_t hash, dp_numbers *numbers) {
     return found;
 }
 
-/* Without the lock slots and homes may be of two tables, and what is fetched of no use: it is not looked at. */
+/* Without the lock slots and homes may be from two tables, and the prefetch useless: nothing is read. */
 void dp_keys_prefetch(dp_keys *keys, uint64_t hash) {
     key_place place = find_place(keys, hash);
     const key_table *table = &place.segment->table;
@@ -681,7 +682,7 @@ uint64_t dp_keys_bytes(dp_keys *keys) {
     return bytes;
 }
 
-/* ---- putting aside ---- */
+/* ---- staging ---- */
 
 /* Pieces of 4 KiB to 1 MiB. */
 enum { LEAST_PIECE = 4 << 10, MOST_PIECE = 1 << 20 };
@@ -695,7 +696,7 @@ dp_keys_stage *dp_keys_stage_create(dp_keys *keys) {
     return stage;
 }
 
-/* Gives up what is staged for a part. */
+/* Drops what is staged for a part. */
 static void drop_part(dp_keys_stage *stage, size_t part) {
     for (staged_piece *piece = stage->last[part], *before; piece; piece = before) {
         before = piece->before;
@@ -714,7 +715,7 @@ void dp_keys_stage_free(dp_keys_stage *stage) {
     free(stage);
 }
 
-/* A piece more for a part, an eighth of what it has. */
+/* One more piece for a part, an eighth of what it has. */
 static bool add_piece(dp_keys_stage *stage, size_t part) {
     size_t here = count_last(stage, part), bytes = LEAST_PIECE;
     while (bytes < MOST_PIECE && bytes < stage->count[part] + here)
@@ -751,7 +752,7 @@ enum { LOW_BITS = 11, HIGH_BITS = TAG_BITS - LOW_BITS, LOW = 1 << LOW_BITS, HIGH
 /* Fewer than this are sorted faster without those places. */
 enum { FEW = 256 };
 
-/* As many as 8 bits can tell. */
+/* What 8 bits can number. */
 enum { SEGMENTS_OF_PART = 256 };
 
 void dp_keys_scratch_free(dp_keys_scratch *scratch) {
@@ -773,7 +774,7 @@ static bool make_room(uint64_t **data, size_t *room, size_t need) {
 
 /* ---- a part into its segments ---- */
 
-/* Makes numbers of how many the places where each begins. */
+/* Turns counts into start positions. */
 static void begin_each(size_t *places, size_t count) {
     size_t next = 0;
     for (size_t i = 0; i < count; i++) {
@@ -794,8 +795,9 @@ static void deal_piece(const staged_piece *piece, size_t *places, uint64_t *to) 
         to[places[piece->entry[i] >> ENTRY_BITS]++] = piece->entry[i] & entry_bits;
 }
 
-/* Afterwards places[i] is the end of segment i, and what was staged is gone. */
-static bool deal(dp_keys_stage *const *stages, size_t count, size_t part, dp_keys_scratch *scratch, size_t *places) {
+/* Afterwards places[i] is the end of segment i, and the stages are empty. */
+static bool distribute(dp_keys_stage *const *stages, size_t count, size_t part, dp_keys_scratch *scratch,
+                       size_t *places) {
     size_t all = 0;
     for (size_t i = 0; i < count; i++) {
         if (!stages[i] || !stages[i]->last[part])
@@ -861,7 +863,7 @@ static bool build(key_segment *segment, dp_keys_scratch *scratch, uint64_t *entr
 
 bool dp_keys_build(dp_keys *keys, dp_keys_stage *const *stages, size_t count, size_t part, dp_keys_scratch *scratch) {
     size_t places[SEGMENTS_OF_PART] = {0}, each = keys->count / DP_KEY_PARTS;
-    bool built = deal(stages, count, part, scratch, places);
+    bool built = distribute(stages, count, part, scratch, places);
     /* A part without entries may have no memory. */
     for (size_t i = 0, from = 0; i < each && built && scratch->dealt; i++) {
         built = build(&keys->segment[part * each + i], scratch, scratch->dealt + from, places[i] - from);

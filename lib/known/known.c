@@ -1,4 +1,4 @@
-/* known.c - what is known, whatever its kind: which kind a path has, looks, what is damaged, what the owner is told. */
+/* known.c - what is common to all kinds: the kind of a path, looks, damage, what is reported to the owner. */
 #include "known/known.h"
 
 #include <stdarg.h>
@@ -86,7 +86,7 @@ doppel_status dp_known_prepare(const char *url,
     return kind->prepare(url, server, user, error);
 }
 
-/* ---- what the owner is told ---- */
+/* ---- what is reported to the owner ---- */
 
 void dp_tally_add(dp_tally *tally, uint64_t value) {
     int bucket = value ? 64 - __builtin_clzll(value) : 0;
@@ -201,11 +201,11 @@ void dp_numbers_free(dp_numbers *numbers) {
     *numbers = (dp_numbers){0};
 }
 
-/* From so many on a bitmap is tried, and used where a number has 64 bits of it or less. */
+/* From this many on a bitmap is tried, and used if it takes at most 64 bits per number. */
 enum { MANY_NUMBERS = 256 };
 
-/* Numbers that stand close together are sorted by setting a bit for each, and reading the bits. False: they do not, or
- * there is no memory. */
+/* Dense numbers are sorted by setting a bit for each, and reading the bits. False: they are not dense, or out of
+ * memory. */
 static bool arrange_dense(dp_numbers *numbers) {
     uint64_t *number = numbers->number, lowest = number[0], highest = number[0];
     for (size_t i = 1; i < numbers->count; i++) {

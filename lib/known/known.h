@@ -1,11 +1,11 @@
-/* known.h - what is remembered of documents, and which of them may be like a query: in this process, over memory or a
+/* known.h - what is remembered about documents, and which of them may match a query: in this process, over memory or a
  * folder (local.c), or in a Redis that several processes share (redis.c).
  *
  * A look is one thread's access to it; a thread keeps one and uses it again. It is used like this:
  *     begin
  *     fetch                       what some queries will ask for, all at once
- *     find_...                    numbers that may have what is asked: some may not, none that has is missing
- *     alive, read, counts, links  what is stored of a number
+ *     find_...                    numbers that may match the query: some may not, no match is missing
+ *     alive, read, counts, links  what is stored for a number
  *     queue                       changes, which the same look sees from then on
  *     commit                      keeps them, if what was found still holds; else the caller decides again
  *     end                         waits until they are durable
@@ -32,29 +32,29 @@ typedef struct dp_known dp_known;
 
 /* ---- what is asked about ---- */
 
-/* An item as the engine asks about it: who it says it is, and its sketches. Everything is borrowed: from the item, or
- * from the worker until its next query. Of a removal only the id is set. */
+/* An item as a query: its names and its sketches. Everything is borrowed: from the item, or from the worker until its
+ * next query. For a removal only the id is set. */
 typedef struct dp_query {
     doppel_slice id; /* as given, or derived: the canonical URL, else 16 hex digits of the digest; empty: none */
     bool id_given;
-    doppel_slice url, canonical; /* canonical: of the page's own canonical link, or of where a redirect leads, if any */
+    doppel_slice url, canonical; /* canonical: of the page's own canonical link, or of a redirect's target, if any */
     doppel_slice title;          /* as given, or of the page */
     doppel_slice title_key;      /* normalised; empty: it does not count */
     doppel_slice fields;         /* a JSON object of the item's fields; data NULL: it has none */
     doppel_slice text;           /* with keep_text, what the fingerprint is of; empty when sketches were given */
-    uint64_t text_length;        /* of it, once the engine has packed it; 0: it is not kept */
+    uint64_t text_length;        /* its length before the engine packed it; 0: it is not kept */
     bool has_digest;
     uint8_t digest[32];
     uint64_t fingerprint[2];
     uint64_t words;
-    bool content;        /* words enough to be near others */
+    bool content;        /* it has enough words to be near others */
     const uint64_t *set; /* when content and by_similarity */
     size_t set_count;
     const uint32_t *keys; /* of bands; `bands` of them, when content and by_similarity */
     size_t key_count;
     doppel_slice sample;                      /* of the set, where samples are kept; data NULL: there is none */
     uint64_t ttl;                             /* as the item says */
-    const doppel_stored *restore;             /* the item's: it is put back, and nothing is decided anew */
+    const doppel_stored *restore;             /* the item's: it is restored, and nothing is decided */
     const struct dp_title_ahead *title_ahead; /* of its title, by kind->look_ahead; NULL: nothing was looked up */
     doppel_slice origin;                      /* data NULL: not said */
 } dp_query;
@@ -65,7 +65,7 @@ typedef struct dp_numbers {
     size_t count, room;
 } dp_numbers;
 void dp_numbers_free(dp_numbers *numbers);
-/* Brings numbers into order, each once. Errors: DOPPEL_ERROR_MEMORY. */
+/* Sorts numbers and removes repeats. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_numbers_arrange(dp_numbers *numbers);
 
 /* Names that documents are found by. A digest is a name of 32 bytes. */
@@ -78,10 +78,10 @@ typedef struct dp_title_query {
     const struct dp_title_ahead *ahead; /* what look_ahead found of it; NULL: nothing */
 } dp_title_query;
 
-/* What was looked up of a title before it is its turn. Zero is nothing. */
+/* The result of looking up a title ahead of its turn. Zero is nothing. */
 enum { DP_AHEAD_SHARDS = 4 };
 typedef struct dp_title_ahead {
-    dp_titles_ahead shard[DP_AHEAD_SHARDS]; /* its own shard of the titles, then others as they are asked */
+    dp_titles_ahead shard[DP_AHEAD_SHARDS]; /* the title's own shard, then others in the order they are searched */
 } dp_title_ahead;
 void dp_title_ahead_free(dp_title_ahead *ahead);
 
@@ -97,7 +97,7 @@ typedef struct dp_title_hits {
     uint64_t candidates; /* titles that were compared */
 } dp_title_hits;
 
-/* What similarity is counted on: a set of distinct hashes, or the values of a sample (lib/verify/bottom.c) at its own
+/* What similarity is computed on: a set of distinct hashes, or the values of a sample (lib/verify/bottom.c) at its own
  * scale and at the next coarser one, since two samples are compared at the coarser of their scales. */
 typedef struct dp_features {
     const uint64_t *set;
@@ -125,21 +125,24 @@ typedef struct dp_known_counters {
 
 typedef struct dp_known_options {
     bool read_only, must_exist, group_readable;
-    bool salvage; /* what is damaged counts as gone; else it ends the call that meets it */
+    bool salvage; /* treat damaged data as absent; else it fails the call that meets it */
     uint64_t map; /* as in doppel_engine_options, like the next ones */
     uint64_t count, memory;
     int threads;
     doppel_durability durability;
     uint64_t clock_settle;
-    const char *settings; /* kept with a new one: lines "name=value" */
+    const char *settings; /* stored with a new one: lines "name=value" */
     dp_rules rules;       /* of a new one, or what `agree` makes of them */
     /* The clock, in seconds since 1970. NULL: that of the system or, of a shared one, that of the server. */
     uint64_t (*now)(void *now_user);
     void *now_user;
-    /* Told, while it is opened, the settings of one that is there, or of the new one: refuses, or fills in the rules
-     * that they make, which count from then on. NULL: they are as `rules` says. */
-    doppel_status (*agree)(const char *settings, dp_rules *rules, void *user, doppel_error *error);
-    /* Told what the operator has to know, from any thread: an event such as COMMIT_ERROR, and a line. May be NULL. */
+    /* Called while opening with the settings of the existing or new one: refuses them, or fills in the rules they make,
+     * which apply from then on. If `instead` is not NULL, nothing was ever added, and the opener may set it to other
+     * settings, which are stored; they are the opener's. NULL: `rules` applies. */
+    doppel_status (*agree)(const char *settings, const char **instead, dp_rules *rules, void *user,
+                           doppel_error *error);
+    /* Receives what the operator has to know, from any thread: an event such as COMMIT_ERROR, and a line. May be
+     * NULL. */
     void (*log)(doppel_log_level level, const char *event, const char *line, void *user);
     void *user;
     dp_known_counters *counters; /* the owner's, for as long as it is open */
@@ -152,17 +155,17 @@ struct dp_known {
     char *name;               /* its path or URL, without a password, or "memory" */
 };
 
-/* Opens what is at a path: NULL: a new one in memory; a URL of Redis; else a folder, which is made if it is not there.
- * Options are copied, what they point to but for `settings` is borrowed until close. */
+/* Opens a path: NULL: a new one in memory; a Redis URL; else a folder, which is created if missing. Options are copied;
+ * what they point to, except `settings`, is borrowed until close. */
 doppel_status dp_known_open(const char *path, const dp_known_options *options, dp_known **known, doppel_error *error);
-/* Makes durable what is not yet. No look is open any more. */
+/* Makes everything durable. No look may be open. */
 void dp_known_close(dp_known *known);
 /* Whether what a path names is shared by several processes that write. */
 bool dp_known_is_shared_path(const char *path);
 /* See doppel_engine_verify and doppel_store_prepare. */
 doppel_status dp_known_verify(const char *path, void (*finding)(const char *what, void *user), void *user,
                               doppel_verified *verified, doppel_error *error);
-/* Whether what a path names is checked while it is open, by kind->inspect, in place of dp_known_verify. */
+/* Whether what a path names is checked while it is open, by kind->inspect, instead of dp_known_verify. */
 bool dp_known_is_inspected(const char *path);
 doppel_status dp_known_prepare(const char *url,
                                void (*server)(const char *server, const char *library, const char *state, void *user),
@@ -171,49 +174,49 @@ doppel_status dp_known_prepare(const char *url,
 /* ---- looks ---- */
 
 typedef enum dp_purpose {
-    DP_LOOK_READ,  /* check, get, similar: what is durable or, where nobody waits for that, all that was acknowledged */
+    DP_LOOK_READ,  /* check, get, similar: what is durable or, with DOPPEL_DURABLE_NONE, all that was acknowledged */
     DP_LOOK_STILL, /* the same, while nothing is removed: kind->again says no (a shared one: as DP_LOOK_READ) */
     DP_LOOK_LIST,  /* walks over all documents: what is durable, kind->flush before it */
     DP_LOOK_ADD    /* add, remove: all that was decided, and what this look queued */
 } dp_purpose;
 
-/* The caller sets except and salvage between begin and end; begin clears them. The rest is the kind's to set. */
+/* The caller sets except and salvage between begin and end; begin clears them. The kind sets the rest. */
 typedef struct dp_look {
     dp_known *known;
     const struct dp_known_kind *kind;
     dp_purpose purpose;
-    uint64_t below;     /* numbers from here on do not count */
+    uint64_t below;     /* numbers from this one on do not count */
     uint64_t except[2]; /* nor do these; 0: none */
-    uint64_t now;       /* documents match by it: set by begin and by fetch */
-    uint64_t latest;    /* the life of a new document is counted from it */
-    bool deciding;      /* what is queued counts, too */
-    bool salvage;       /* what is damaged counts as gone, whatever it was opened for */
+    uint64_t now;       /* the time documents match by: set by begin and by fetch */
+    uint64_t latest;    /* the time a new document's life is counted from */
+    bool deciding;      /* queued changes count, too */
+    bool salvage;       /* treat damaged data as absent, whatever the options say */
     uint64_t removals;  /* for kind->again */
     void *own;          /* the kind's */
 } dp_look;
 
-/* A change, and what it does to what can be found. */
+/* A change, and its effect on what can be found. */
 typedef struct dp_pending {
     dp_change change;
     bool added;     /* `trace` can be found from now on */
-    bool removed;   /* what left `trace` is removed: change.remove */
+    bool removed;   /* the document with `trace` is removed: change.remove */
     dp_trace trace; /* of change.number, or, of a removal, what it removes */
 } dp_pending;
 
 /* A look of one thread; it must be freed before dp_known_close. */
 doppel_status dp_look_create(dp_known *known, dp_look **look, doppel_error *error);
 void dp_look_free(dp_look *look);
-/* On an error the look has not begun. What the calls below give is borrowed until commit or end. */
+/* On an error the look has not begun. Results of the calls below are borrowed until commit or end. */
 doppel_status dp_look_begin(dp_look *look, dp_purpose purpose, doppel_error *error);
-/* A part of a number; data NULL: it is gone, or damaged and passed over. */
+/* A part of a number; data NULL: it is absent, or damaged and skipped. */
 doppel_status dp_look_read(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes, doppel_error *error);
-/* The same, decoded. False in *found: it is gone, or damaged and passed over. */
+/* The same, decoded. False in *found: it is absent, or damaged and skipped. */
 doppel_status dp_look_trace(dp_look *look, uint64_t number, dp_trace *trace, bool *found, doppel_error *error);
 doppel_status dp_look_record(dp_look *look, uint64_t number, dp_record *record, bool *found, doppel_error *error);
-/* Counts what is damaged, and logs it: DOPPEL_OK where that is passed over (options.salvage), else DOPPEL_ERROR_STORE.
- */
+/* Counts damage and logs it: DOPPEL_OK if it is skipped (options.salvage), else
+ * DOPPEL_ERROR_STORE. */
 doppel_status dp_known_damage(dp_known *known, uint64_t documents, const doppel_error *why, doppel_error *error);
-/* The same of a number whose `what` (trace, record, set, sample, text) is there but contradicts itself: `how`. */
+/* The same for a number whose `what` (trace, record, set, sample, text) is present but inconsistent: `how`. */
 doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number, const char *how, doppel_error *error);
 
 /* ---- a kind: local.c, redis_look.c ---- */
@@ -221,7 +224,7 @@ doppel_status dp_look_nonsense(dp_look *look, const char *what, uint64_t number,
 typedef struct dp_known_kind {
     const char *name;
     bool shared;    /* several processes write to it */
-    size_t fetches; /* queries of checks that are best fetched in one look; 1: each may have its own */
+    size_t fetches; /* how many queries of checks are best fetched in one look; 1: each may have its own */
 
     /* ---- opening, through the calls above ---- */
 
@@ -240,24 +243,24 @@ typedef struct dp_known_kind {
 
     /* ---- looks ---- */
 
-    /* For dp_look_create, dp_look_free and dp_look_begin. Create fills in look->own; the rest is zero but for `known`
+    /* For dp_look_create, dp_look_free and dp_look_begin. Create fills in look->own; the rest is zero except `known`
      * and `kind`. Begin finds `purpose` set, `except` and `salvage` cleared. */
     doppel_status (*look_create)(dp_look *look, doppel_error *error);
     void (*look_free)(dp_look *look);
     doppel_status (*begin)(dp_look *look, doppel_error *error);
     /* With DP_LOOK_ADD waits until all that was committed is durable, as far as `durability` says. An error means that
-     * what was committed through this look, all of it or a part, was taken back. Without it, it gives DOPPEL_OK. */
+     * some or all of what was committed through this look was undone. Without it, it gives DOPPEL_OK. */
     doppel_status (*end)(dp_look *look, doppel_error *error);
-    /* Whether documents were removed while it lasted, so that a new version may have been too new for it, and the old
-     * one gone: ask before or after end. */
+    /* Whether documents were removed during the look, so that it may have seen neither the old nor the new version of
+     * one: call it before or after end. */
     bool (*again)(const dp_look *look);
     /* Prepares for the first of these queries: for *ready of them, at least one (count 0: none). With DP_LOOK_ADD it
-     * comes before any other call, again after each commit that stands, and numbers and names found earlier no longer
-     * count. Otherwise it is optional: whatever is asked for without it is fetched then. */
+     * comes before any other call, again after each successful commit, and numbers and names found earlier are then
+     * invalid. Otherwise it is optional: without it, data is fetched on demand. */
     doppel_status (*fetch)(dp_look *look, const dp_query *const *queries, size_t count, size_t *ready,
                            doppel_error *error);
 
-    /* ---- finding: none of these look at `below`, `except` or alive, but for titles ---- */
+    /* ---- finding: none of these consider `below`, `except` or alive, except for titles ---- */
 
     /* The documents, copies and texts that may have this name, ascending; *numbers is emptied first. */
     doppel_status (*find_name)(dp_look *look, dp_key key, doppel_slice name, dp_numbers *numbers, doppel_error *error);
@@ -265,21 +268,21 @@ typedef struct dp_known_kind {
      * rules.by_similarity. */
     doppel_status (*find_bands)(dp_look *look, const dp_query *query, dp_numbers *numbers, doppel_error *error);
     /* Those within the distance, as doppel_index_find gives them: owners are numbers. Not with rules.by_similarity. Any
-     * distance may be asked for. */
+     * distance is allowed. */
     doppel_status (*find_near)(dp_look *look, const uint64_t fingerprint[2], int distance, doppel_matches *matches,
                                doppel_error *error);
     /* The owners that count (below, except, alive, queued) of titles at or above rules.title_similarity, the most
      * similar first, then by number; with `best` only the first. *hits is emptied first. */
     doppel_status (*find_titles)(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error);
-    /* Looks up of a query, before it is its turn to be decided, what costs much and hardly changes until then: the same
-     * is found with it as without. The look has not begun, and any number of threads may call it. Without memory, or
-     * while all is replaced, nothing is looked up. NULL: there is nothing like that. */
+    /* Looks up, before a query's turn to be decided, what is expensive and unlikely to change until then: results are
+     * the same with it as without. The look has not begun, and any number of threads may call it. Without memory, or
+     * while everything is being replaced, nothing is looked up. NULL: not supported. */
     void (*look_ahead)(dp_look *look, const dp_query *query, dp_title_ahead *ahead);
-    /* Drops numbers whose sets are known to be less similar than `least`, by what keep_features kept of each. Both do
-     * without when there is no memory. NULL, both: it cannot. */
+    /* Drops numbers whose sets are known to be less similar than `least`, by what keep_features kept of each. When out
+     * of memory both do nothing. NULL, both: not supported. */
     void (*sift)(dp_look *look, const dp_features *features, double least, dp_numbers *numbers);
     void (*keep_features)(dp_look *look, uint64_t number, const dp_features *features);
-    /* Whether a number is there, has not expired and is not about to be removed. */
+    /* Whether a number exists, has not expired and is not about to be removed. */
     doppel_status (*alive)(dp_look *look, uint64_t number, bool *alive, doppel_error *error);
 
     /* ---- reading ---- */
@@ -288,13 +291,13 @@ typedef struct dp_known_kind {
     uint64_t (*hash)(const dp_look *look, doppel_slice name);
     doppel_status (*read)(dp_look *look, dp_part part, uint64_t number, doppel_slice *bytes,
                           doppel_error *error); /* for dp_look_read */
-    /* The count at a number (zeros: none), and the numbers that are linked to it, ascending: up to `room` are written,
-     * *found is how many there are. Of what is durable. */
+    /* The count at a number (zeros: none), and the numbers linked to it, ascending: up to `room` are written, *found is
+     * their number. Durable ones only. */
     doppel_status (*counts)(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error);
     doppel_status (*links)(dp_look *look, uint64_t number, uint64_t *links, size_t room, size_t *found,
                            doppel_error *error);
-    /* Each value of a part, and each number that has a count, as dp_view_each and dp_view_each_count give them; what is
-     * damaged among the counts was reported, or passed over. Other calls of the look may be made meanwhile. */
+    /* Each value of a part, and each number that has a count, as dp_view_each and dp_view_each_count give them; damaged
+     * counts were reported, or skipped. The callback may make other calls of the look. */
     doppel_status (*each)(dp_look *look, const dp_each *each, doppel_error *error);
     doppel_status (*each_count)(dp_look *look,
                                 doppel_status (*counted)(uint64_t number, const dp_counts *counts, void *user),
@@ -302,32 +305,32 @@ typedef struct dp_known_kind {
 
     /* ---- changing: with DP_LOOK_ADD, after a fetch ---- */
 
-    /* The next number: for a document, a copy, a text or a removal. In a look they only grow; one that is not used, or
-     * whose change was taken back, is not given again. */
+    /* The next number: for a document, a copy, a text or a removal. They increase within a look; one that is not used,
+     * or whose change was undone, is not given again. */
     doppel_status (*number)(dp_look *look, uint64_t *number, doppel_error *error);
-    /* Takes the bytes of all that a change points to. On an error nothing has changed. */
+    /* Copies everything a change points to. On an error nothing has changed. */
     doppel_status (*queue)(dp_look *look, const dp_pending *pending, doppel_error *error);
-    /* Where the queue ends, and back to there: what came after it is taken out again. No commit is between them. */
+    /* The end of the queue, and back to it: later changes are removed again. There must be no commit in between. */
     size_t (*mark)(const dp_look *look);
     void (*back)(dp_look *look, size_t mark);
-    /* Documents with this title came, but were not added (duplicates by their title). */
+    /* Documents with this title were seen, but not added (duplicates by their title). */
     doppel_status (*title_seen)(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error);
-    /* Hands over what was queued since the last commit. *stands false: another process changed what it rests on. Then
-     * nothing of it was done, the queue is empty, and the look is ready for the same queries with what holds now:
-     * decide all of them again. Where nothing is shared it always stands. It must be called after each fetch, also when
-     * nothing was queued. On an error nothing of it was done as far as is known, and the next call is fetch or end. */
+    /* Commits what was queued since the last commit. *stands false: another process changed what it depends on. Then
+     * nothing was done, the queue is empty, and the look is ready for the same queries with the current data: decide
+     * all of them again. If nothing is shared it always stands. It must be called after each fetch, even if nothing was
+     * queued. On an error nothing was done as far as is known, and the next call is fetch or end. */
     doppel_status (*commit)(dp_look *look, bool *stands, doppel_error *error);
 
     /* ---- as a whole: no look of this thread has begun ---- */
 
-    /* Where nobody waits for the disk, makes durable what was acknowledged. */
+    /* With DOPPEL_DURABLE_NONE, makes durable what was acknowledged. */
     doppel_status (*flush)(dp_known *known, doppel_error *error);
     /* Removes what has expired; *expired is how many. */
     doppel_status (*expire)(dp_known *known, uint64_t *expired, doppel_error *error);
     doppel_status (*compact)(dp_known *known, doppel_error *error);
     doppel_status (*backup)(dp_known *known, const char *path, doppel_error *error);
     /* Fills in what it has: numbers of documents, copies and titles, bytes, `last`, `oldest`, `newest`, duplicates_by,
-     * reconnects and the like, and `plan` where it has one. What cannot be read stays 0. */
+     * reconnects and the like, and `plan` if it has one. What cannot be read is 0. */
     void (*get_stats)(dp_known *known, doppel_engine_stats *stats);
     /* See doppel_engine_stop_waiting. */
     void (*stop_waiting)(dp_known *known);
@@ -343,13 +346,13 @@ bool dp_known_is_redis_url(const char *path);
 bool dp_known_init(dp_known *known, const dp_known_kind *kind, const dp_known_options *options, const char *name);
 void dp_known_clear(dp_known *known);
 
-/* For the log of the owner: a line as it is, and the message of an error under the event "WHAT_ERROR". */
+/* For the owner's log: a line, and the message of an error under the event "WHAT_ERROR". */
 void dp_known_log(const dp_known *known, doppel_log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void dp_known_log_error(const dp_known *known, const char *what, const doppel_error *error);
 
-/* A lock for many readers and few writers: writers go first, so that what is read all the time does not keep them
- * waiting. No thread may lock it twice. False: the system gives none. */
+/* A lock for many readers and few writers: writers have priority, so that constant reading does not starve them. No
+ * thread may lock it twice. False: the system refuses one. */
 bool dp_lock_init(pthread_rwlock_t *lock);
 
 /* *latest = max(*latest, time) */

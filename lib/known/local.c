@@ -1,14 +1,14 @@
-/* local.c - what is known in this process: opening, commits, expiry, looks; the store as a whole (local.h).
+/* local.c - the kind of one process: opening, commits, expiry, looks; the store as a whole (local.h).
  *
- * A look of an add holds `order` from fetch to commit: what it finds is the store as its view shows it, and all that is
- * pending. Then it lets `order` go, and waits for the commit at its end. Other looks see what their view shows, up to
- * its last number, and never wait for the disk; but where nobody waits for the disk (DOPPEL_DURABLE_NONE), they hold
- * `order`, too, and see all that was acknowledged.
+ * A look of an add holds `order` from fetch to commit: it finds the store as its view shows it, and all that is
+ * pending. Then it releases `order`, and waits for the commit at its end. Other looks see what their view shows, up to
+ * its last number, and never wait for the disk; but with DOPPEL_DURABLE_NONE they hold `order`, too, and see all that
+ * was acknowledged.
  *
- * From decided to durable: one commit for all that wait. Changes gather in the current group. Of those that wait for
- * one, the first that finds no commit under way becomes the writer: it takes the group, lets `order` go, writes, and
- * wakes everybody. Meanwhile the next group gathers, and it may rest on what is being written: if that fails, both are
- * taken back, the last change first. */
+ * From decided to durable: one commit for all that wait. Changes gather in the current group. Of the threads that wait
+ * for one, the first that finds no commit in progress becomes the writer: it takes the group, releases `order`, writes,
+ * and wakes the others. At the same time the next group gathers, and may depend on what is being written: if that
+ * fails, both are undone, the last change first. */
 #include "known/local.h"
 
 #include <stdio.h>
@@ -17,10 +17,10 @@
 
 /* ---- changes that are not durable yet ---- */
 
-/* A group of so many bytes is written before more is taken, also when nobody has to wait for it. */
+/* A group of this many bytes is written before more is added, even if no thread waits for it. */
 #define GROUP_BYTES (64U << 20)
 
-/* Memory of a group, in pieces: a change takes what it needs from the last one, and all goes with the group. */
+/* Memory of a group, in pieces: a change takes what it needs from the last one, and all is freed with the group. */
 typedef struct dp_group_piece {
     struct dp_group_piece *before;
     size_t used, room;
@@ -29,7 +29,7 @@ typedef struct dp_group_piece {
 
 enum { PIECE_BYTES = 64 << 10 };
 
-/* Aligned for any number; NULL: no memory. */
+/* Aligned for any number; NULL: out of memory. */
 static char *group_alloc(dp_group *group, size_t size) {
     dp_group_piece *piece = group->last_piece;
     size = (size + 15) / 16 * 16;
@@ -61,7 +61,7 @@ static void group_let_go(dp_group *group) {
         group_free(group);
 }
 
-/* The first change that stands at a number is that number's own. */
+/* The first change at a number is that number's own. */
 static const dp_pending *group_find(const dp_group *group, uint64_t number) {
     size_t low = 0, high = group ? group->count : 0;
     while (low < high) {
@@ -75,18 +75,18 @@ static const dp_pending *group_find(const dp_group *group, uint64_t number) {
     return there ? &group->pending[low].is : NULL;
 }
 
-/* Of what is pending, the one with this number; NULL: it is not there. */
+/* The pending change with this number; NULL: none. */
 static const dp_pending *find_pending(const dp_local *local, uint64_t number) {
     const dp_pending *found = group_find(local->current, number);
     return found ? found : group_find(local->writing, number);
 }
 
-/* Whether a change removes what is found until it is durable. */
+/* Whether a change removes something that is still found until it is durable. */
 static bool removes_when_durable(const dp_pending *p) {
     return p->removed && p->change.number;
 }
 
-/* What a group removes goes out of the directory. */
+/* Removes what a group removes from the directory. */
 static void apply_removals(dp_local *local, const dp_group *group) {
     bool told = false;
     for (size_t i = 0; i < group->count; i++) {
@@ -116,7 +116,7 @@ static void collect_removals(dp_local *local) {
     add_removals(local, local->current);
 }
 
-/* Takes back what a change did to the directory. */
+/* Undoes what a change did to the directory. */
 static void undo(dp_local *local, const dp_pending *p) {
     if (p->added)
         dp_directory_remove(local->directory, &p->trace);
@@ -138,7 +138,7 @@ static void group_end(dp_group *group, doppel_status status, const doppel_error 
 
 /* ---- commits: queueing ---- */
 
-/* Copies all that a change points to into memory of its group. */
+/* Copies everything a change points to into memory of its group. */
 static bool take_bytes(dp_group *group, dp_pending *p) {
     size_t size = p->trace.key_count * sizeof *p->trace.keys + p->trace.title.length, at = 0;
     for (int i = 0; i < DP_PARTS; i++)
@@ -193,13 +193,13 @@ static uint64_t group_titles(const dp_group *group, uint64_t number) {
     return times;
 }
 
-/* Duplicates by their title that are queued to be counted at a number. */
+/* Duplicates by title queued to be counted at a number. */
 static uint64_t queued_titles(const dp_local *local, uint64_t number) {
     return group_titles(local->writing, number) + group_titles(local->current, number);
 }
 
-/* Takes the bytes of all that a change points to, gives the change to the next commit and does to the directory what
- * the flags say. On an error nothing has changed. */
+/* Copies everything a change points to, adds the change to the next commit and applies it to the directory as the flags
+ * say. On an error nothing has changed. */
 static doppel_status queue_change(dp_local *local, const dp_pending *pending, doppel_error *error) {
     dp_group *group = current_group(local);
     if (!group || !dp_reserve(&group->pending, &group->room, group->count + 1, sizeof *group->pending))
@@ -247,8 +247,8 @@ static doppel_status write_group(dp_local *local, const dp_group *group, doppel_
     return status;
 }
 
-/* Whether a commit that failed is there all the same: the system may refuse the very last step. Then nothing is
- * acknowledged, but what is there must be known. */
+/* Whether a failed commit was written nevertheless: the system may refuse the last step. Then nothing is acknowledged,
+ * but what was written must be known. */
 static bool is_written(dp_local *local, uint64_t last) {
     dp_view *view = NULL;
     dp_moment moment = {0};
@@ -260,7 +260,7 @@ static bool is_written(dp_local *local, uint64_t last) {
     return last && moment.last >= last;
 }
 
-/* Ends the commit that was under way: numbers become visible, or all that is pending goes. `order` is held. */
+/* Ends the commit in progress: numbers become visible, or everything pending is dropped. `order` is held. */
 static void settle(dp_local *local, doppel_status status, const doppel_error *error) {
     dp_group *group = local->writing;
     bool written = status == DOPPEL_OK || is_written(local, group->pending[group->count - 1].at);
@@ -285,7 +285,7 @@ static void settle(dp_local *local, doppel_status status, const doppel_error *er
     pthread_cond_broadcast(&local->settled);
 }
 
-/* Writes the current group. `order` is held, and let go while the disk is busy unless `hold`. */
+/* Writes the current group. `order` is held, and released during the write unless `hold`. */
 static void write_current(dp_local *local, bool hold) {
     doppel_error error = {0};
     local->writing = local->current;
@@ -298,7 +298,7 @@ static void write_current(dp_local *local, bool hold) {
     settle(local, status, &error);
 }
 
-/* Until the group is done: writes it, or waits for who does. */
+/* Writes the group, or waits for the thread that does, until it is done. */
 static doppel_status await(dp_local *local, dp_group *group, bool hold, doppel_error *error) {
     group->holders++;
     while (!group->done) {
@@ -319,14 +319,14 @@ static dp_group *last_group(const dp_local *local) {
     return local->current && local->current->count ? local->current : local->writing;
 }
 
-/* Writes what is pending without letting `order` go. */
+/* Writes what is pending without releasing `order`. */
 static doppel_status write_now(dp_local *local, doppel_error *error) {
     dp_group *group = last_group(local);
     return group ? await(local, group, true, error) : DOPPEL_OK;
 }
 
-/* What a commit in the background ended with, once. */
-static doppel_status tell_failure(dp_local *local, doppel_error *error) {
+/* The error of a background commit, once. */
+static doppel_status take_background_failure(dp_local *local, doppel_error *error) {
     doppel_status status = local->failed;
     local->failed = DOPPEL_OK;
     if (status != DOPPEL_OK && error)
@@ -334,18 +334,18 @@ static doppel_status tell_failure(dp_local *local, doppel_error *error) {
     return status;
 }
 
-/* Waits until all that is pending now is durable. `order` is let go meanwhile. */
+/* Waits until all that is pending now is durable. `order` is released during the wait. */
 static doppel_status wait_for_all(dp_local *local, doppel_error *error) {
     dp_group *group = last_group(local);
     if (local->has_background && (!group || group->bytes < GROUP_BYTES))
-        return tell_failure(local, error);
+        return take_background_failure(local, error);
     doppel_status status = group ? await(local, group, false, error) : DOPPEL_OK;
     local->failed = DOPPEL_OK;
     return status;
 }
 
-/* What a look has to wait for, by now. Of groups that follow each other the later one fails when the earlier one does,
- * unless that was over before it began. */
+/* What a look has to wait for so far. Of successive groups the later fails if the earlier does, unless that ended
+ * before it began. */
 static void hold_last(dp_local *local, dp_local_look *own) {
     dp_group *group = last_group(local), *before = own->group;
     if (before && before->done && before->status != DOPPEL_OK)
@@ -378,7 +378,7 @@ static void *write_now_and_then(void *user) {
     pthread_mutex_lock(&local->order);
     while (!local->closing) {
         struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until); /* as `settled` has it: the other may jump */
+        clock_gettime(CLOCK_MONOTONIC, &until); /* the clock of `settled`: the other may jump */
         until.tv_nsec += 250000000;
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
@@ -390,7 +390,7 @@ static void *write_now_and_then(void *user) {
     return NULL;
 }
 
-/* The thread that writes for DOPPEL_DURABLE_NONE; nothing happens where there is none. `order` is not held. */
+/* Starts the thread that writes for DOPPEL_DURABLE_NONE; otherwise does nothing. `order` is not held. */
 static doppel_status start_background(dp_local *local, doppel_error *error) {
     if (local->known.options.durability != DOPPEL_DURABLE_NONE || local->known.options.read_only)
         return DOPPEL_OK;
@@ -414,15 +414,15 @@ static void stop_background(dp_local *local) {
 
 /* ---- commits: the end ---- */
 
-/* A clock that was doubted, or is no more, is kept also when there was nothing to write: the next process goes on from
- * there. */
+/* The state of a doubted clock, or that it is no longer doubted, is stored even if there is nothing else to write: the
+ * next process continues from it. */
 static doppel_status write_clock(dp_local *local, doppel_error *error) {
     bool news;
     const dp_clock clock = dp_local_get_clock(local, &news);
     return news && !local->known.options.read_only ? dp_store_write(local->store, NULL, 0, &clock, error) : DOPPEL_OK;
 }
 
-/* At the end, without `order`: all that is pending becomes durable. */
+/* At the end, without `order`: makes everything pending durable. */
 static void finish(dp_local *local) {
     doppel_error error = {0};
     stop_background(local);
@@ -455,6 +455,22 @@ static void init_locks(dp_local *local) {
     pthread_condattr_destroy(&by_monotonic);
 }
 
+/* The settings of the store, which the opener must agree to. A store that a writer may create, and in which nothing was
+ * ever stored, is as good as new: it takes others. (A reader that has it open keeps to those that it has read.) */
+static doppel_status agree(dp_local *local, doppel_error *error) {
+    dp_known_options *o = &local->known.options;
+    const char *instead = NULL;
+    dp_moment moment = {0};
+    bool makes = !o->read_only && !o->must_exist;
+    if (!o->agree)
+        return DOPPEL_OK;
+    if (makes)
+        DP_TRY(dp_local_moment(local, &moment, error));
+    DP_TRY(
+        o->agree(dp_store_settings(local->store), makes && !moment.last ? &instead : NULL, &o->rules, o->user, error));
+    return instead ? dp_store_set_settings(local->store, instead, &moment.clock, error) : DOPPEL_OK;
+}
+
 static doppel_status open_store(dp_local *local, const char *path, const char *settings, doppel_error *error) {
     dp_known_options *o = &local->known.options;
     const dp_store_options options = {.read_only = o->read_only,
@@ -465,9 +481,8 @@ static doppel_status open_store(dp_local *local, const char *path, const char *s
                                       .warn = on_warning,
                                       .user = &local->known};
     DP_TRY(dp_store_open(path, &options, &local->store, error));
-    if (o->agree)
-        DP_TRY(o->agree(dp_store_settings(local->store), &o->rules, o->user, error));
-    return dp_view_create(local->store, &local->view, error);
+    DP_TRY(dp_view_create(local->store, &local->view, error));
+    return agree(local, error);
 }
 
 static bool keep_all(const dp_trace *trace, void *user) {
@@ -475,7 +490,8 @@ static bool keep_all(const dp_trace *trace, void *user) {
     return true;
 }
 
-/* A folder whose names have no secret gets one before anything is written to it. Killed on the way, it is as it was. */
+/* A folder whose names have no secret gets one before anything is written to it. If killed in between, it is
+ * unchanged. */
 static doppel_status convert(dp_local *local, doppel_error *error) {
     dp_moment moment;
     DP_TRY(dp_local_moment(local, &moment, error));
@@ -524,12 +540,11 @@ static doppel_status open_local(const char *path, const dp_known_options *option
 
 /* ---- expiry ---- */
 
-/* Expired documents are looked for so often, in seconds, and so many are removed at a time: calls wait for the removal
- * of these, about 10 us each, and for the commit that makes it durable. */
+/* Seconds between searches for expired documents, and how many are removed at a time: calls wait for the removal of
+ * these, about 10 us each, and for the commit that makes it durable. */
 enum { EXPIRE_EVERY = 60, EXPIRE_MANY = 512 };
 
-/* Queues that a number goes by its time: it leaves no removal behind. What is damaged goes, too, by what is left of
- * it. */
+/* Queues the expiry of a number: it leaves no removal record. A damaged one expires, too, by what is left of it. */
 static doppel_status expire_number(dp_look *look, uint64_t number, doppel_error *error) {
     dp_trace trace;
     bool found;
@@ -568,8 +583,8 @@ static doppel_status expire_some(dp_local *local, size_t most, uint64_t *expired
     return status;
 }
 
-/* Now and then, what has expired goes: some of it with each add, and more than is added. `order` is held, in no view.
- * What goes wrong is told by the commit. */
+/* Now and then removes expired documents: some with each add, and more than are added. `order` is held, without a view.
+ * The commit reports errors. */
 static void expire_due(dp_local *local, size_t adds) {
     uint64_t now = dp_local_purge_time(local), expired;
     size_t most = adds < EXPIRE_MANY ? EXPIRE_MANY : adds;
@@ -632,7 +647,7 @@ static void leave_order(dp_look *look) {
 }
 
 /* `order` is taken before a view begins, here as everywhere. What the view shows is durable: its last number is the
- * border. Documents leave the directory after the store. */
+ * limit. Documents are removed from the directory after the store. */
 static doppel_status begin_reading(dp_look *look, doppel_error *error) {
     dp_local *local = dp_local_of(look);
     dp_local_look *own = look->own;
@@ -674,7 +689,7 @@ static doppel_status begin(dp_look *look, doppel_error *error) {
     return status;
 }
 
-/* With DOPPEL_DURABLE_EACH every query has a commit of its own. */
+/* With DOPPEL_DURABLE_EACH every query has its own commit. */
 static doppel_status fetch(dp_look *look, const dp_query *const *queries, size_t count, size_t *ready,
                            doppel_error *error) {
     dp_local *local = dp_local_of(look);
@@ -783,7 +798,7 @@ static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_
     return status == DOPPEL_OK ? status : dp_no_memory(error);
 }
 
-/* It does not wait for who replaces the directory: that one may wait for a look that waits for this. */
+/* Does not wait for a thread that replaces the directory: that one may wait for a look that waits for this. */
 static void look_ahead(dp_look *look, const dp_query *query, dp_title_ahead *ahead) {
     dp_local *local = dp_local_of(look);
     dp_local_look *own = look->own;
@@ -823,7 +838,7 @@ static doppel_status damage(dp_look *look, const doppel_error *why, doppel_error
     return look->salvage ? DOPPEL_OK : status;
 }
 
-/* What came of reading the store: damage is passed over where everything else is to be saved. */
+/* The outcome of reading the store: damage is skipped in salvage mode. */
 static doppel_status read_ended(dp_look *look, doppel_status status, const doppel_error *why, doppel_error *error) {
     if (status == DOPPEL_ERROR_STORE)
         return damage(look, why, error);
@@ -832,8 +847,8 @@ static doppel_status read_ended(dp_look *look, doppel_status status, const doppe
     return status;
 }
 
-/* Whether a part that is not there ought to be: a view shows one moment, in which a document has its record, and what
- * that speaks of. */
+/* Whether a missing part ought to exist: a view is a snapshot, in which a document has its record, and the parts it
+ * mentions. */
 static bool is_missing(dp_view *view, dp_part part, uint64_t number) {
     doppel_slice bytes;
     dp_trace trace;
@@ -901,7 +916,7 @@ static doppel_status number(dp_look *look, uint64_t *number, doppel_error *error
     return DOPPEL_OK;
 }
 
-/* The duplicates that came by the title of a document that goes do not count any more. */
+/* Stops counting duplicates by the title of a removed document. */
 static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_error *error) {
     dp_local *local = dp_local_of(look);
     dp_counts counts;
@@ -956,11 +971,11 @@ static doppel_status flush(dp_known *known, doppel_error *error) {
 typedef struct keeping {
     dp_local *local;
     uint64_t now;
-    dp_trace *orphans; /* copies and texts that are there, but whose original is gone */
+    dp_trace *orphans; /* existing copies and texts whose original is gone */
     size_t count, room;
 } keeping;
 
-/* Documents that are there, and copies of such. An orphan that there is no memory for stays until the next time. */
+/* Existing documents, and their copies. An orphan is kept until the next time if out of memory. */
 static bool is_kept(const dp_trace *trace, void *user) {
     keeping *k = user;
     dp_directory *directory = k->local->directory;
@@ -977,7 +992,7 @@ static bool is_kept(const dp_trace *trace, void *user) {
     return false;
 }
 
-/* So many leave the directory while `order` is held. */
+/* How many are removed from the directory while `order` is held. */
 enum { FORGET_MANY = 64 };
 
 static void forget_some(dp_local *local, const dp_trace *orphans, size_t count) {
@@ -991,13 +1006,15 @@ static void forget_some(dp_local *local, const dp_trace *orphans, size_t count) 
     pthread_mutex_unlock(&local->order);
 }
 
-/* What has left the store leaves the directory, too. Meanwhile it is found there, and then nothing of it is. */
+/* Removes from the directory what was removed from the store. Until then it is found there, but reading it finds
+ * nothing. */
 static void forget_orphans(const keeping *k) {
     for (size_t i = 0; i < k->count; i += FORGET_MANY)
         forget_some(k->local, k->orphans + i, k->count - i < FORGET_MANY ? k->count - i : FORGET_MANY);
 }
 
-/* Beside all other calls. What expires after the first line stays: it leaves the directory when it is purged. */
+/* Runs concurrently with all other calls. What expires after the first line stays: it is removed from the directory
+ * when it is purged. */
 static doppel_status compact(dp_known *known, doppel_error *error) {
     dp_local *local = (dp_local *)known;
     keeping k = {.local = local, .now = dp_local_purge_time(local)};
@@ -1027,7 +1044,7 @@ static void stop_waiting(dp_known *known) {
     (void)known;
 }
 
-/* ---- what there is ---- */
+/* ---- statistics ---- */
 
 typedef struct oldest {
     dp_look *look;

@@ -1,15 +1,14 @@
-/* local_clock.c - the time that an index goes by. Documents match and are purged by it.
+/* local_clock.c - the time an index uses. Documents match and are purged by it.
  *
- * The system's clock may be wrong for a moment: a battery that is empty, a virtual machine that wakes up, a hand that
- * slipped. So a reading is believed at once only if it follows from the one before: by what the machine was up since
- * (if that was in the same boot), to within SLACK; or, where nothing is known of that, to within a day. Any other is
- * doubted. The time of the index then runs on as before, as far as the machine has been up, until the new one has been
- * seen for a while (options.clock_settle); then the index goes by that, be it forward or back. If the clock returns
- * before, nothing has happened.
+ * The system clock may be wrong for a moment: an empty battery, a virtual machine that resumes, an operator's mistake.
+ * So a reading is believed at once only if it follows from the one before: by the uptime since then (within the same
+ * boot), to within SLACK; or, if that is not known, to within a day. Any other is doubted. The time of the index then
+ * advances with the machine's uptime, until the new one has been seen for a while (options.clock_settle); then the
+ * index uses that, forward or back. If the clock returns before that, nothing changes.
  *
- * While it is doubted, documents match by the time of the index; they are purged by the earlier of the two, and what is
- * added expires by the later: no reading, right or wrong, makes a document leave early. What is known is kept with the
- * folder, so that it is the same for processes that last a second. */
+ * While it is doubted, documents match by the time of the index; they are purged by the earlier of the two, and new
+ * documents expire by the later: no reading, right or wrong, makes a document expire early. The state is stored with
+ * the folder, so that short-lived processes share it. */
 #include "known/local.h"
 
 #include <fcntl.h>
@@ -19,7 +18,7 @@
 
 enum {
     DAY = 86400,
-    SLACK = 300 /* a step of a clock that is set by the network, and what is lost by reading in seconds */
+    SLACK = 300 /* a step of a network-set clock, and the error of reading whole seconds */
 };
 
 static uint64_t apart(uint64_t a, uint64_t b) {
@@ -41,14 +40,14 @@ dp_clock_event dp_clock_step(dp_clock *clock, const dp_clock_reading *read, uint
     }
     clock->time = expected;
     clock->doubted = read->time;
-    /* Does it go on from the one that was doubted? */
+    /* Does it continue from the doubted one? */
     if (!was.doubted || (same_boot ? apart(read->time, was.doubted + passed) > SLACK : read->time < was.doubted))
         return DP_CLOCK_DOUBTED;
     uint64_t more = same_boot ? passed : read->time - was.doubted;
     clock->seen = was.seen + more;
     if (clock->seen < settle)
         return DP_CLOCK_DOUBTED;
-    /* After another gap that nothing is known of, it is the time before the gap that was seen twice. */
+    /* After another gap of unknown length, it is the time before the gap that was seen twice. */
     bool again = !same_boot && more > DAY;
     clock->time = again ? was.doubted : read->time;
     clock->doubted = again ? read->time : 0;
@@ -73,8 +72,8 @@ static bool read_text(const char *path, char text[64]) {
     return length > 0;
 }
 
-/* Which boot this is (0: not known), and what to add to CLOCK_BOOTTIME for the time it has lasted. That is asked of
- * /proc, and not of the C library, as what makes a clock wrong on purpose may stand in between. */
+/* Which boot this is (0: not known), and what to add to CLOCK_BOOTTIME for the time it has lasted. Read from /proc and
+ * not through the C library, which a faketime-like preload may intercept. */
 static struct {
     pthread_once_t once;
     uint64_t boot, offset;
@@ -120,11 +119,11 @@ static bool is_jump(const dp_clock *clock) {
     return clock->doubted && apart(clock->doubted, clock->time) > DAY;
 }
 
-/* A time later than that of an index may only mean that nobody has written to it for so long. Within a boot that is
- * known; after another one it is the writer who tells, and of a folder that knows of no boot nothing can be told. */
-static bool is_worth_telling(const dp_local *local, const dp_clock *was) {
+/* A time later than the index's may only mean that nobody has written to it for that long. Within a boot that is known;
+ * after a reboot only the writer reports it, and for a folder without a stored boot nothing can be reported. */
+static bool is_worth_reporting(const dp_local *local, const dp_clock *was) {
     const dp_clock *is = &local->clock;
-    /* Who has seen it first has told. */
+    /* The first to see it has reported it. */
     if (was->doubted && apart(was->doubted, is->doubted) <= DAY)
         return false;
     if (is->doubted < is->time || !is->boot || is->boot == was->boot)
@@ -132,12 +131,12 @@ static bool is_worth_telling(const dp_local *local, const dp_clock *was) {
     return was->boot && !local->known.options.read_only;
 }
 
-/* A jump of more than a day is told, once, and what becomes of it. `clock_lock` is held. */
-static void tell(dp_local *local, const dp_clock *was, dp_clock_event event) {
+/* Reports a jump of more than a day, once, and its outcome. `clock_lock` is held. */
+static void report_jump(dp_local *local, const dp_clock *was, dp_clock_event event) {
     const dp_clock *is = &local->clock;
     char before[32], after[32];
-    /* A reader leaves it to the writer to tell what another process has seen. */
-    if (is_jump(was) && event == DP_CLOCK_RETURNED && (local->clock_told || !local->known.options.read_only))
+    /* A reader leaves it to the writer to report what another process has seen. */
+    if (is_jump(was) && event == DP_CLOCK_RETURNED && (local->clock_reported || !local->known.options.read_only))
         dp_known_log(
             &local->known, DOPPEL_LOG_WARNING, "CLOCK_RETURNED",
             "the clock of the system, which had said %s, says %s again: nothing was purged; documents that were "
@@ -147,7 +146,7 @@ static void tell(dp_local *local, const dp_clock *was, dp_clock_event event) {
         dp_known_log(&local->known, DOPPEL_LOG_WARNING, "CLOCK_SETTLED",
                      "the clock of the system has jumped for good: the index goes by %s from now on, before by %s",
                      date_of(is->time, after), date_of(was->time, before));
-    if (is_jump(is) && is_worth_telling(local, was))
+    if (is_jump(is) && is_worth_reporting(local, was))
         dp_known_log(
             &local->known, DOPPEL_LOG_WARNING, "CLOCK_JUMP",
             "the clock of the system says %s, the time of the index is %s (%llu days %s). If the clock is wrong, set "
@@ -156,7 +155,7 @@ static void tell(dp_local *local, const dp_clock *was, dp_clock_event event) {
             date_of(is->doubted, after), date_of(is->time, before),
             (unsigned long long)(apart(is->doubted, is->time) / DAY), is->doubted > is->time ? "earlier" : "later",
             (unsigned long long)local->known.options.clock_settle);
-    local->clock_told = is_jump(is);
+    local->clock_reported = is_jump(is);
 }
 
 /* ---- the time of an index ---- */
@@ -172,7 +171,7 @@ static void take_reading(dp_local *local, uint64_t time) {
     atomic_store(&local->purge, is->doubted && is->doubted < is->time ? is->doubted : is->time);
     atomic_store(&local->reading, time);
     local->clock_news = local->clock_news || event != DP_CLOCK_FOLLOWED;
-    tell(local, &was, event);
+    report_jump(local, &was, event);
 }
 
 uint64_t dp_local_now(dp_local *local) {

@@ -1,15 +1,15 @@
 /* local_load.c - the directory of a store: everything that must be in memory, read from the traces on several threads;
- * and a reader process that keeps up with its writer.
+ * and a reader process that follows its writer.
  *
- * A reader takes in the traces that came after the last it knows. What was removed is told by a removal, which holds
- * the trace of what is gone. After a compaction removals may be missing: then everything is read anew. */
+ * A reader reads the traces after the last one it knows. A removal record holds the trace of the removed document.
+ * After a compaction removals may be missing: then everything is reread. */
 #include "known/local.h"
 
 #include <stdlib.h>
 
 /* ---- loading ---- */
 
-/* Numbers are read in pieces of so many, by whichever thread is free. */
+/* Numbers per piece; pieces are read by whichever thread is free. */
 enum { PIECE = 1 << 16 };
 
 typedef struct loading {
@@ -21,7 +21,7 @@ typedef struct loading {
     _Atomic uint64_t next; /* number that is not read yet */
     pthread_mutex_t lock;
     uint64_t seen, live, bad, pages; /* as in a piece */
-    bool moved;                      /* it was written to meanwhile: counts are of several moments */
+    bool moved;                      /* it was written to during the load: counts are of several moments */
     doppel_status status;
     doppel_error why;
 } loading;
@@ -109,7 +109,7 @@ static void load_pieces(void *user, size_t thread) {
         load_failed(l, status, &why);
 }
 
-/* Titles that duplicates came with count as often as they came. */
+/* Titles of duplicates count once per duplicate. */
 static doppel_status on_count(uint64_t number, const dp_counts *counts, void *user) {
     loading *l = user;
     dp_trace trace;
@@ -182,7 +182,7 @@ static uint64_t apart(uint64_t a, uint64_t b) {
     return a > b ? a - b : b - a;
 }
 
-/* Whether what was read is what the store says it has: every trace, and a record for every document and copy. */
+/* Checks that what was read is what the store says it has: every trace, and a record for every document and copy. */
 static doppel_status reconcile(const loading *l, doppel_error *error) {
     doppel_error why = {0};
     uint64_t lost = l->bad;
@@ -224,7 +224,7 @@ doppel_status dp_local_load(dp_local *local, doppel_error *error) {
     local->followed = moment.last;
     local->loads++;
     local->followed_generation = moment.generation;
-    /* What was read while the writer compacted is of two generations, whose names may have other hashes. */
+    /* Data read while the writer compacted is of two generations, whose name hashes may differ. */
     dp_moment after;
     status = local->known.options.read_only ? dp_local_moment(local, &after, error) : DOPPEL_OK;
     if (status != DOPPEL_OK || !local->known.options.read_only || after.generation == moment.generation)
@@ -234,7 +234,7 @@ doppel_status dp_local_load(dp_local *local, doppel_error *error) {
 
 /* ---- following ---- */
 
-/* What has expired is counted so often, in seconds, and does not matter up to so many. */
+/* Seconds between counts of what has expired, and the number that does not matter. */
 enum { EXPIRE_EVERY = 600, EXPIRE_FEW = 4096 };
 
 typedef struct following {
@@ -259,7 +259,7 @@ static doppel_status on_new_trace(uint64_t number, doppel_slice bytes, void *use
     if (!dp_trace_is_removal(&trace)) {
         status = dp_directory_add(local->directory, &trace);
     } else {
-        /* A new version stands before the removal of the old one. */
+        /* A new version precedes the removal of the old one. */
         atomic_fetch_add(&local->removals, 1);
         trace.number = trace.of;
         trace.kind = trace.kind == DP_TRACE_COPY_REMOVAL ? DP_TRACE_COPY : DP_TRACE_DOCUMENT;
@@ -276,7 +276,7 @@ static void on_new_damage(uint64_t number, void *user) {
     f->damaged++;
 }
 
-/* Takes in what is new in a view that has begun; `order` is held. */
+/* Reads what is new in a view that has begun; `order` is held. */
 static doppel_status take_in(dp_local *local, dp_view *view, const dp_moment *moment, doppel_error *error) {
     following f = {.local = local};
     const dp_each each = {.part = DP_PART_TRACE,
@@ -319,12 +319,11 @@ doppel_status dp_local_catch_up(dp_look *look, dp_moment *moment, doppel_error *
     return status;
 }
 
-/* Whether so much has expired that everything is better read anew: what goes by its time leaves no removal. `order` is
- * held. */
+/* Whether so much has expired that everything is better reread: expiry leaves no removal. `order` is held. */
 static bool is_stale(dp_local *local) {
     dp_directory_stats stats;
     uint64_t now = dp_local_purge_time(local);
-    /* The clock has gone back, and what was left out has not expired. */
+    /* The clock has gone back, and what was left out has not expired yet. */
     if (now < local->loaded_by)
         return true;
     if (now >= local->expired_at && now < local->expired_at + EXPIRE_EVERY)
@@ -338,7 +337,7 @@ static bool is_stale(dp_local *local) {
     return stale;
 }
 
-/* Takes in what is new, in `view`; *anew: everything is to be read. `order` is held. */
+/* Reads what is new, in `view`; *anew: everything must be reread. `order` is held. */
 static doppel_status take_news(dp_local *local, bool *anew, doppel_error *error) {
     dp_moment moment;
     doppel_status status = dp_view_begin(local->view, error);
@@ -359,7 +358,7 @@ doppel_status dp_local_follow(dp_local *local, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     pthread_rwlock_rdlock(&local->shape);
     uint64_t loads = local->loads;
-    /* Whoever finds another at it goes on with what there is. */
+    /* If another thread is doing it, this one continues with the current state. */
     if (!pthread_mutex_trylock(&local->order)) {
         status = take_news(local, &anew, error);
         pthread_mutex_unlock(&local->order);

@@ -1,8 +1,8 @@
 /* redis.c - a memory in Redis: opened, found or made, closed; what it is like; commands to it.
  *
- * All that is known of it in every process stands in its meta key: the settings, the plan, the secret. The first
- * process that finds none makes it. A memory that goes while it is in use (all expired, all removed, a server that lost
- * its data) is made anew by the first that misses it, and the others follow. */
+ * Everything that all processes need to know is in its meta key: the settings, the plan, the secret. The first process
+ * that finds none creates it. A memory that disappears while it is in use (all expired, all removed, a server that lost
+ * its data) is recreated by the first process that misses it, and the others follow. */
 #include "known/redis.h"
 
 #include <inttypes.h>
@@ -76,7 +76,7 @@ static void make_up(const dp_redis *redis, dp_redis_memory *m) {
     dp_redis_plan_make(count, &redis->known.options.rules, &m->plan);
 }
 
-/* Asks for the fields of the meta key, or has it made as `made` says. */
+/* Fetches the fields of the meta key, or creates it as `made` says. */
 static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, redisReply **reply, doppel_error *error) {
     dp_redis_batch batch = dp_redis_batch_of(redis);
     uint8_t secret[16];
@@ -115,7 +115,7 @@ static doppel_status fetch_meta(dp_redis *redis, const dp_redis_memory *made, re
     return status;
 }
 
-/* Takes over what a meta key says. */
+/* Reads a meta key. */
 static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, dp_redis_memory *m,
                                doppel_error *error) {
     const char *name = redis->url.name;
@@ -158,9 +158,9 @@ dp_redis_memory dp_redis_get_memory(dp_redis *redis) {
     return copy;
 }
 
-/* ---- made anew ---- */
+/* ---- recreated ---- */
 
-/* Settings that may be given anew whenever it is opened, and do not make it another memory. */
+/* Settings that may change whenever it is opened, without making it another memory. */
 static bool is_free(const char *line) {
     static const char *const names[] = {"on_duplicate=", "on_same_url=", "ttl=", "title_share="};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -169,7 +169,7 @@ static bool is_free(const char *line) {
     return false;
 }
 
-/* Whether every line of one, but for those that are free, is in the other. */
+/* Whether every line of one, except free ones, is in the other. */
 static bool has_lines(const char *text, const char *lines) {
     for (const char *line = lines, *end; *line; line = *end ? end + 1 : end) {
         end = line + strcspn(line, "\n");
@@ -189,7 +189,7 @@ static uint64_t time_of(const dp_redis *redis) {
     return options->now ? options->now(options->now_user) : dp_wall_seconds();
 }
 
-/* Takes a memory that was found, or made, in the place of the one that was known. */
+/* Replaces the known memory by one that was found or created. */
 static doppel_status replace(dp_redis *redis, const redisReply *reply, const dp_redis_memory *made,
                              doppel_error *error) {
     dp_redis_memory found = {0};
@@ -228,7 +228,7 @@ doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error) {
 
 /* ---- opened and closed ---- */
 
-/* The settings of one that is there, or of the new one, which whoever opens it must agree to. */
+/* The settings of the existing or new one, which the opener must agree to. */
 static doppel_status agree(dp_redis *redis, const redisReply *reply, doppel_error *error) {
     dp_known_options *o = &redis->known.options;
     bool there = reply->type == REDIS_REPLY_ARRAY && reply->elements == META_FIELDS &&
@@ -242,10 +242,11 @@ static doppel_status agree(dp_redis *redis, const redisReply *reply, doppel_erro
         free(redis->settings);
         redis->settings = settings;
     }
-    return o->agree ? o->agree(redis->settings, &o->rules, o->user, error) : DOPPEL_OK;
+    /* Another process may have it open with these settings, even if nothing was added yet. */
+    return o->agree ? o->agree(redis->settings, NULL, &o->rules, o->user, error) : DOPPEL_OK;
 }
 
-/* What is there, or a new one. */
+/* The existing one, or a new one. */
 static doppel_status find_memory(dp_redis *redis, doppel_error *error) {
     const dp_known_options *o = &redis->known.options;
     redisReply *reply = NULL;
@@ -302,7 +303,7 @@ doppel_status dp_redis_open(const char *path, const dp_known_options *options, d
         return dp_no_memory(error);
     pthread_mutex_init(&redis->mutex, NULL);
     redis->chunk = DP_REDIS_MOST_QUERIES;
-    redis->alone = INT_MAX / 2; /* until somebody else is met */
+    redis->alone = INT_MAX / 2; /* until another process is seen */
     redis->settings = strdup(options->settings ? options->settings : "");
     doppel_status status = dp_redis_url_parse(path, &redis->url, error);
     if (status == DOPPEL_OK && !dp_known_init(&redis->known, &dp_known_redis, options, redis->url.name))
@@ -366,7 +367,7 @@ void dp_redis_read_totals(const redisReply *fields, uint64_t now, dp_redis_total
     }
 }
 
-/* What the whole server uses; 0: this user may not ask. */
+/* Memory used by the whole server; 0: this user may not query it. */
 static uint64_t used_memory(dp_redis *redis, dp_redis_link *link) {
     dp_redis_batch batch = dp_redis_batch_of(redis);
     uint64_t used = 0;

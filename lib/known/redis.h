@@ -55,17 +55,17 @@ void dp_redis_plan_make(uint64_t count, const dp_rules *rules, dp_redis_plan *pl
 /* From its name; false: no plan of these rules has it. */
 bool dp_redis_plan_read(const char *name, const dp_rules *rules, dp_redis_plan *plan);
 
-/* What is the same for all who use a memory, as long as it lives. */
+/* What all users of a memory share, as long as it exists. */
 typedef struct dp_redis_memory {
-    uint8_t epoch[8];   /* its name: chosen by chance when it was made */
-    uint64_t secret[2]; /* nobody else knows which places share a bucket */
+    uint8_t epoch[8];   /* its name: chosen at random when it was made */
+    uint64_t secret[2]; /* outsiders cannot know which places share a bucket */
     dp_order order;     /* of the bits of fingerprints */
     dp_redis_plan plan;
 } dp_redis_memory;
 
 /* A place is a hash, never 0, of what is looked up. Its top bits and its class, the lowest two bits, name the bucket, a
  * Redis hash; its last bytes the field in it; the bits between them are 0. The class says what the value is made of.
- * What shares a place by chance costs a look at a document, no more: what is found is compared. */
+ * Names that share a place by chance only cost a look at a document: what is found is compared. */
 typedef enum dp_redis_class {
     DP_REDIS_NUMBERS,      /* number (5), hours (3) */
     DP_REDIS_FINGERPRINTS, /* number (5), hours (3), fingerprint in the secret order */
@@ -83,7 +83,7 @@ static inline dp_redis_class dp_redis_class_of(uint64_t place) {
 }
 size_t dp_redis_entry_size(const dp_redis_plan *plan, dp_redis_class class);
 
-/* Places that were asked for; failed: there was no memory. */
+/* Requested places; failed: out of memory. */
 typedef struct dp_redis_places {
     uint64_t *place;
     size_t count, room;
@@ -94,7 +94,7 @@ typedef struct dp_redis_places {
 uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_slice name);
 void dp_redis_add_place(dp_redis_places *places, uint64_t place);
 void dp_redis_add_bands(const dp_redis_memory *memory, const uint32_t *keys, size_t count, dp_redis_places *places);
-/* Where a fingerprint stands; with `near`, also where those within the distance may stand. */
+/* The places of a fingerprint; with `near`, also those where others within the distance may be. */
 void dp_redis_add_fingerprint(const dp_redis_memory *memory, const uint64_t fingerprint[2], bool near,
                               dp_redis_places *places);
 dp_bits dp_redis_order(const dp_redis_memory *memory, const uint64_t fingerprint[2]);
@@ -128,7 +128,7 @@ static inline uint64_t dp_bytes_load(const void *from, size_t bytes) {
 /* ---- the memory: redis.c ---- */
 
 typedef struct dp_redis {
-    dp_known known; /* first: what the engine has is this */
+    dp_known known; /* first member: the engine's handle */
     dp_redis_url url;
     dp_redis_pool *pool;
     char *settings;
@@ -136,10 +136,10 @@ typedef struct dp_redis {
     size_t prefix_length;
     pthread_mutex_t mutex;
     dp_redis_memory memory; /* under the mutex */
-    uint64_t latest;        /* when the last of what is known to be there expires, seconds; under the mutex */
+    uint64_t latest;        /* when the last document known to exist expires, seconds; under the mutex */
     _Atomic uint64_t now;   /* the latest that the caller's clock said */
     _Atomic size_t chunk;   /* queries that are decided at once: fewer where others change what they rest on */
-    _Atomic int alone;      /* turns in a row in which nobody else had committed (redis_commit.c) */
+    _Atomic int alone;      /* turns in a row in which no other process had committed (redis_commit.c) */
     _Atomic uint64_t retries, turns;
 } dp_redis;
 
@@ -154,7 +154,7 @@ void dp_redis_get_stats(dp_known *known, doppel_engine_stats *stats);
 
 /* A copy of what the memory is like now. */
 dp_redis_memory dp_redis_get_memory(dp_redis *redis);
-/* Another memory is there, or none: finds out, and makes it anew where it may. */
+/* The memory was replaced or is gone: finds out which, and recreates it if allowed. */
 doppel_status dp_redis_renew(dp_redis *redis, doppel_error *error);
 /* An error that a command gave, or a malformed reply, as an error. */
 doppel_status dp_redis_fail(const dp_redis *redis, const redisReply *reply, doppel_error *error);
@@ -184,7 +184,7 @@ typedef struct dp_redis_place {
     uint64_t goes;      /* when its bucket expires, seconds; 0: there is no bucket yet; UINT64_MAX: never */
     uint64_t needs;     /* when the last of what is queued for it expires; UINT64_MAX: never */
     bool fetched;
-    bool shortened; /* something was removed from it: what is left may live less long */
+    bool shortened; /* something was removed from it: the rest may expire earlier */
 } dp_redis_place;
 
 typedef struct dp_redis_document {
@@ -192,7 +192,7 @@ typedef struct dp_redis_document {
     doppel_slice part[DP_PARTS];
     dp_trace trace;
     bool fetched, there;
-    bool damaged;           /* its bytes are not what doppel wrote; then it is not there */
+    bool damaged;           /* its bytes are not what doppel wrote; it is treated as absent */
     bool queued;            /* it is new */
     bool removed;           /* its removal is queued */
     size_t links;           /* bytes of its list of copies and texts, if it is to be removed */
@@ -201,7 +201,7 @@ typedef struct dp_redis_document {
     uint64_t queued_titles; /* duplicates by their title that are queued for it */
 } dp_redis_document;
 
-/* What is undone when the queue is taken back: a place's value, or what was done to a document. */
+/* What to undo when the queue is rolled back: a place's value, or a change of a document. */
 typedef struct dp_redis_undo {
     bool is_place;
     uint32_t position;
@@ -222,13 +222,13 @@ typedef struct dp_redis_look {
     dp_redis_link *link;    /* from begin to end */
     dp_redis_memory memory; /* that everything below is of */
     bool greeted;           /* the time and the stamp were read */
-    bool absent;            /* there is no memory, and none may be made */
-    bool renewed;           /* the memory was another one after something was decided: it does not stand */
-    uint8_t stamp[16];      /* of the last commit by any process that was done before all that was fetched */
+    bool absent;            /* the memory does not exist, and may not be created */
+    bool renewed;           /* the memory was replaced after something was decided: the decision does not stand */
+    uint8_t stamp[16];      /* of the last commit by any process before everything that was fetched */
     size_t stamp_length;
     uint64_t made;                /* when the memory was, seconds */
     uint64_t next, end;           /* numbers that are reserved for this look */
-    const dp_query *const *query; /* that were fetched for; the caller's, until they stand */
+    const dp_query *const *query; /* fetched for these; the caller's, until they stand */
     size_t query_count;
     dp_arena arena;
     size_t arena_bytes;
@@ -248,11 +248,11 @@ typedef struct dp_redis_look {
     dp_numbers wanted;
     dp_redis_totals totals;
     bool has_totals;
-    bool missed;          /* a document was gone that a place led to */
+    bool missed;          /* a document that a place led to was gone */
     int rounds;           /* how often what is being committed was decided again */
     int missed_rounds;    /* looks in a row before this one that missed one */
     bool has_turn;        /* others wait for this look's commit */
-    doppel_status failed; /* what was queued is gone, for this reason */
+    doppel_status failed; /* the queue was lost, for this reason */
     doppel_error why;
 } dp_redis_look;
 
@@ -264,14 +264,14 @@ static inline dp_redis_look *dp_redis_look_of(const dp_look *look) {
     return look->own;
 }
 
-/* A batch of a look. Send: *changed: it was another memory; what was asked of the one before is forgotten. */
+/* A batch of a look. Send: *changed: the memory was replaced; data of the old one is dropped. */
 dp_redis_batch dp_redis_look_batch(const dp_redis_look *l);
 doppel_status dp_redis_look_send(dp_redis_look *l, dp_redis_batch *batch, bool *changed, doppel_error *error);
 /* Fetches the places that `add` names, once more if the memory is another one. They are in l->asked then. */
-/* Fetches those of l->asked that are not yet. */
+/* Fetches those of l->asked not fetched yet. */
 doppel_status dp_redis_fetch_places(dp_redis_look *l, bool *changed, doppel_error *error);
-/* Fetches the documents of these numbers that are not yet. An error, DOPPEL_ERROR_STORE, if one of them is damaged;
- * what is fetched ahead is not looked at. */
+/* Fetches the documents of these numbers that are not yet. DOPPEL_ERROR_STORE if one of them is damaged; prefetched
+ * ones are not checked. */
 doppel_status dp_redis_prefetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count, doppel_error *error);
 doppel_status dp_redis_fetch_documents(dp_redis_look *l, const uint64_t *numbers, size_t count, doppel_error *error);
 /* A place that was fetched; and a document, which is fetched if it has to be. */
@@ -280,7 +280,7 @@ doppel_status dp_redis_find_document(dp_redis_look *l, uint64_t number, dp_redis
                                      doppel_error *error);
 /* One that was fetched or queued; NULL: it was not. */
 dp_redis_document *dp_redis_known_document(dp_redis_look *l, uint64_t number);
-/* A new document. NULL: no memory. */
+/* A new document. NULL: out of memory. */
 dp_redis_document *dp_redis_add_document(dp_redis_look *l, uint64_t number);
 /* The bytes of a document begin with the format and these flags. */
 enum { DP_REDIS_FORMAT = 2, DP_REDIS_ID_IS_URL = 1, DP_REDIS_SAME_URL = 2 };
@@ -303,7 +303,7 @@ doppel_status dp_redis_queue(dp_look *look, const dp_pending *pending, doppel_er
 size_t dp_redis_mark(const dp_look *look);
 void dp_redis_back(dp_look *look, size_t mark);
 doppel_status dp_redis_commit(dp_look *look, bool *stands, doppel_error *error);
-/* Others do not commit until the turn is left, or for a second. The look has greeted the memory. */
+/* Others do not commit until the turn ends, or for a second. The look has greeted the memory. */
 doppel_status dp_redis_take_turn(dp_redis_look *l, doppel_error *error);
 void dp_redis_leave_turn(dp_redis_look *l);
 /* The places where a document, copy or text is found. */

@@ -1,14 +1,15 @@
 /* redis_check.c - all of a memory in Redis: each document, a check of everything, its smallest form.
  *
- * Documents are walked by number, from 1 to the last that was given; what is added behind the walk is not part of it.
- */
+ * Documents are walked by number, from 1 to the last that was given; documents added after the walk began are not part
+ * of
+ * it. */
 #include "known/redis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Numbers, and buckets, that are asked for at once; what a walk has fetched is forgotten beyond KEPT_BYTES, or numbers,
- * of documents that may be gone. */
+/* Numbers, and buckets, requested at once; a walk drops what it has fetched beyond KEPT_BYTES, or KEPT_DOCUMENTS
+ * numbers. */
 enum { NUMBERS_EACH = 256, BUCKETS_EACH = 512, KEPT_BYTES = 16 << 20, KEPT_DOCUMENTS = 1 << 15 };
 
 /* ---- each document ---- */
@@ -208,7 +209,7 @@ static doppel_status note_orphan(uint64_t number, doppel_slice bytes, void *user
     return DOPPEL_OK;
 }
 
-/* Queues the removal of some of them that are still there; an original that is gone does not come back. */
+/* Queues the removal of some that still exist; a removed original does not come back. */
 static doppel_status queue_orphans(orphans *o, size_t from, size_t to) {
     for (size_t i = from; i < to; i++) {
         dp_redis_document *document = NULL;
@@ -289,7 +290,7 @@ static bool has_entry(const dp_redis_look *l, const dp_redis_place *place, uint6
     return false;
 }
 
-/* Whether a document that was not found in a place is not there now, either, though it has not been removed. */
+/* Whether a document that was not found in a place is still not in it, though it has not been removed. */
 static doppel_status is_missing(checking *c, uint64_t number, uint64_t hash, bool *missing) {
     dp_redis_look *l = c->look->own;
     dp_redis_batch batch = dp_redis_batch_of(l->redis);
@@ -307,7 +308,7 @@ static doppel_status is_missing(checking *c, uint64_t number, uint64_t hash, boo
     return status;
 }
 
-/* Whether a document stands where it is looked for. */
+/* Whether a document is in all the places where it is looked up. */
 static doppel_status check_document(uint64_t number, doppel_slice bytes, void *user) {
     checking *c = user;
     dp_redis_look *l = c->look->own;

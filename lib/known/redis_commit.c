@@ -1,39 +1,38 @@
-/* redis_commit.c - what a call changes in a memory in Redis: queued in what was fetched, taken back, committed.
+/* redis_commit.c - what a call changes in a memory in Redis: queueing, undoing, committing.
  *
- * What is queued stands in what was fetched, so that the same call finds it. A document that is added has an entry in
- * each of its places, and one that is removed has none any more. Places that were not fetched yet are. Entries that
- * lead nowhere are dropped on the way. A title that has an owner has an entry in each of its segments.
+ * Queued changes are applied to the fetched data, so that the same call finds them. A document that is added has an
+ * entry in each of its places, and a removed one has none. Places not fetched yet are fetched. Entries that lead
+ * nowhere are dropped on the way. A title that has an owner has an entry in each of its segments.
  *
  * A commit is one call of a function inside Redis, which writes all of it if the stamp of the last commit is still the
- * one that was read before everything else. So what was decided rests on what is there. Numbers are never given twice.
+ * one that was read before everything else. So decisions are based on current data. Numbers are never given twice.
  *
- * Where other processes commit as well, the stamp has often changed. Then the look asks for a turn: others wait until
- * it has committed, or for a second at most. It is told which places were written since its stamp. If it has read none
- * of them, what was decided still holds, and it commits with the new stamp; if they are fingerprints that are far from
- * all that were looked for, too. Else everything is fetched and decided once more, in the same turn. So contention
- * makes a commit slower, but it is decided twice at most as long as its turn lasts.
+ * If other processes commit as well, the stamp has often changed. Then the look asks for a turn: others wait until it
+ * has committed, or for at most a second. It learns which places were written since its stamp. If it has read none of
+ * them, or only fingerprints far from all its queries, the decisions still hold, and it commits with the new stamp.
+ * Otherwise everything is fetched and decided once more, in the same turn. So contention makes a commit slower, but it
+ * is decided at most twice during its turn.
  *
- * Each commit has a request number: one that comes again, as nobody knows whether it was carried out, gets the answer
- * of the first time. */
+ * Each commit has a request number: one that is resent, because its outcome is unknown, gets the first answer again. */
 #include "known/redis.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How long others are waited for before they are asked again, microseconds. */
+/* Pause before asking for a turn again, microseconds. */
 enum { PAUSE = 300 };
-/* After this many turns in which nobody else had committed, none is asked for any more. */
+/* After this many turns without another process's commit, no more turns are taken. */
 enum { ALONE_AFTER = 16 };
-/* How often one commit is decided again before it is given up: twice is rare. */
+/* How often one commit is decided again before giving up: twice is rare. */
 enum { MOST_ROUNDS = 100 };
-/* How long the answer of a commit is kept for when it comes again, milliseconds. */
+/* How long the answer of a commit is kept for a resend, milliseconds. */
 enum { ANSWERS_FOR = 120000 };
-/* A bucket that expires within this many seconds may be gone before the commit: its life is written again. */
+/* A bucket that expires within this many seconds may be gone before the commit: its expiry is written again. */
 enum { SOON = 60 };
-/* A bucket lives longer than what is in it by a 16th of its time, so that it seldom has to be told to. */
+/* A bucket outlives its content by a 16th of its time, so that its expiry seldom has to be extended. */
 enum { LONGER = 16 };
-/* In the place of a class, among what was written: a whole bucket. */
+/* Instead of a class, in the list of written places: a whole bucket. */
 enum { BUCKET = 3 };
 /* One written bucket in this many is swept of what has expired. */
 enum { SWEEP_EACH = 128 };
@@ -94,7 +93,7 @@ static doppel_status reserve_numbers(dp_redis_look *l, uint64_t count, doppel_er
     dp_redis_put_number(&batch, count);
     doppel_status status = dp_redis_call(l->link, &batch, false, error);
     if (status == DOPPEL_OK && is_another(batch.reply[0])) {
-        /* Numbers of the old memory will do: its commit is refused, and everything is decided again. */
+        /* Numbers of the old memory are good enough: its commit is refused, and everything is decided again. */
         l->next = l->end ? l->end : 1;
         l->end = l->next + count;
     } else if (status == DOPPEL_OK && batch.reply[0]->type != REDIS_REPLY_INTEGER) {
@@ -177,7 +176,7 @@ static bool set_value(dp_redis_look *l, dp_redis_place *place, doppel_slice valu
     return true;
 }
 
-/* Whether an entry leads to a document that is known to be gone. */
+/* Whether an entry leads to a document known to be gone. */
 static bool is_dead(dp_redis_look *l, const dp_redis_place *place, size_t at) {
     if (dp_redis_class_of(place->hash) == DP_REDIS_SEGMENTS)
         return false;
@@ -185,8 +184,8 @@ static bool is_dead(dp_redis_look *l, const dp_redis_place *place, size_t at) {
     return document && document->fetched && !document->there && !document->queued;
 }
 
-/* The value without entries that lead nowhere and without that of a number or title, and with a new one (NULL: none).
- */
+/* The value without entries that lead nowhere and without that of a number or title, and with a new one (NULL:
+ * none). */
 static bool change_value(dp_redis_look *l, dp_redis_place *place, uint64_t without, const uint8_t *entry) {
     dp_redis_class class = dp_redis_class_of(place->hash);
     size_t size = dp_redis_entry_size(&l->memory.plan, class), length = 0;
@@ -248,8 +247,8 @@ static doppel_status fetch_segments(dp_redis_look *l, doppel_slice title, doppel
 }
 
 /* When the last owner of a title expires: UINT64_MAX: never; 0: it has none. Their documents are fetched: others may
- * share the place.
- */
+ * share the
+ * place. */
 static doppel_status latest_owner(dp_redis_look *l, doppel_slice title, uint64_t *latest, doppel_error *error) {
     doppel_slice value = dp_redis_find_place(l, dp_redis_name_place(&l->memory, 't', title))->value;
     dp_numbers owners = {0};
@@ -261,7 +260,7 @@ static doppel_status latest_owner(dp_redis_look *l, doppel_slice title, uint64_t
     doppel_status status = dp_redis_fetch_documents(l, owners.number, owners.count, error);
     for (size_t i = 0; i < owners.count && status == DOPPEL_OK; i++) {
         const dp_redis_document *owner = dp_redis_known_document(l, owners.number[i]);
-        if (!owner) /* 0 is no number */
+        if (!owner) /* 0 is not a number */
             continue;
         const dp_trace *trace = &owner->trace;
         uint64_t expires = trace->expires ? trace->expires : UINT64_MAX;
@@ -455,7 +454,8 @@ static uint64_t milliseconds_until(const committing *c, uint64_t expires) {
     return expires > c->l->look->now ? (expires - c->l->look->now) * 1000 : 1;
 }
 
-/* Puts how many items came since `start` before them: a section of the arguments is its number of items, and these. */
+/* Inserts the number of items written since `start` before them: a section of the arguments is a count and its
+ * items. */
 static void put_count(committing *c, size_t start, size_t items) {
     dp_redis_batch *batch = &c->batch;
     size_t end = batch->bytes.size;
@@ -469,14 +469,14 @@ static void put_count(committing *c, size_t start, size_t items) {
     memcpy(batch->bytes.data + start, count, length);
 }
 
-/* Whether a place is written: its value is another one, or its bucket has to live longer. */
+/* Whether a place is written: its value has changed, or its bucket has to live longer. */
 static bool is_changed(const dp_redis_place *place) {
     return place->value.length != place->base.length || (place->value.length && place->needs > place->goes) ||
            (place->value.data != place->base.data &&
             memcmp(place->value.data, place->base.data, place->base.length) != 0);
 }
 
-/* The places that are written, for others who may have read them; and buckets that may expire earlier. */
+/* The written places, for other processes that may have read them; and buckets that may expire earlier. */
 static void put_written(committing *c) {
     dp_redis_look *l = c->l;
     uint64_t bucket = ~(uint64_t)0 << (64 - l->memory.plan.bucket_bits);
@@ -493,7 +493,7 @@ static void put_written(committing *c) {
     free(start);
 }
 
-/* Whether a change refers to a document that has to be there: it is counted, or something is linked to it. */
+/* The document that a change needs to exist, because it is counted or linked to. */
 static uint64_t refers_to(dp_redis_look *l, const dp_pending *p) {
     uint64_t number = p->change.link ? p->change.link : p->change.count;
     const dp_redis_document *document = number ? dp_redis_known_document(l, number) : NULL;
@@ -539,8 +539,7 @@ static void put_links_read(committing *c) {
     put_count(c, start, count);
 }
 
-/* When the bucket of a place goes, where that is too soon for what is written into it; the bytes are empty where it
- * is not. */
+/* The new expiry of a place's bucket, if the old one is too early for what is written into it; else empty bytes. */
 static void put_life(committing *c, const dp_redis_place *place) {
     uint64_t goes = place->needs > place->goes ? place->needs : place->goes;
     if (place->needs <= place->goes && place->goes > c->l->look->now + SOON) {
@@ -575,7 +574,7 @@ static bool is_same(doppel_slice a, doppel_slice b) {
     return a.length && a.length == b.length && !memcmp(a.data, b.data, a.length);
 }
 
-/* The record without what can be told from its canonical URL; gives the flags that say so. */
+/* The record without what can be derived from its canonical URL; returns the flags that say so. */
 static unsigned shorten_record(dp_record *record) {
     unsigned flags = (is_same(record->id, record->canonical) ? DP_REDIS_ID_IS_URL : 0U) |
                      (is_same(record->url, record->canonical) ? DP_REDIS_SAME_URL : 0U);
@@ -754,7 +753,7 @@ static void put_totals(committing *c) {
     }
 }
 
-/* By chance, once the memory is older than what is written will become: before that little can have expired in it. */
+/* At random, once the memory is older than the life of what is written: before that little can have expired in it. */
 static bool is_swept(const committing *c, const dp_redis_place *place) {
     uint64_t now = c->l->look->now, age = now > c->l->made ? now - c->l->made : UINT64_MAX;
     bool chosen = (place->hash >> 2 ^ c->request * 0x9E3779B97F4A7C15u >> 32) % SWEEP_EACH == 0;
@@ -844,7 +843,7 @@ static void note_success(dp_redis_look *l) {
     l->has_turn = false;
 }
 
-/* What was decided does not hold: everything is fetched anew for the same queries. */
+/* The decisions do not hold: everything is fetched again for the same queries. */
 static doppel_status begin_again(committing *c) {
     dp_redis_look *l = c->l;
     if (++l->rounds > MOST_ROUNDS)
@@ -874,8 +873,7 @@ static outcome outcome_of(const redisReply *reply) {
     return FAILED;
 }
 
-/* Whether a place holds nothing new but fingerprints that are far from all that were looked for; it is rebased on what
- * is there now. */
+/* Whether everything new in a place is fingerprints far from all queries; the place is rebased on its current value. */
 static bool rebase(dp_redis_look *l, dp_redis_place *place, doppel_slice now) {
     size_t size = dp_redis_entry_size(&l->memory.plan, DP_REDIS_FINGERPRINTS), had = place->base.length;
     if (now.length % size || now.length < had || place->value.length < had ||
@@ -909,7 +907,7 @@ static void add_bucket(dp_redis_look *l, uint64_t hash) {
             dp_redis_add_place(&l->asked, l->place[i].hash);
 }
 
-/* Those of the places in `written` that this look has read, in l->asked; false: no memory. */
+/* Those of the places in `written` that this look has read, in l->asked; false: out of memory. */
 static bool find_read(dp_redis_look *l, doppel_slice written, bool *only_fingerprints) {
     l->asked.count = 0;
     *only_fingerprints = true;
@@ -926,7 +924,7 @@ static bool find_read(dp_redis_look *l, doppel_slice written, bool *only_fingerp
     return !l->asked.failed;
 }
 
-/* Reads the places in l->asked again. *holds: what was decided holds with what is there now. */
+/* Reads the places in l->asked again. *holds: the decisions hold with the current values. */
 static doppel_status compare_again(committing *c, bool *holds) {
     dp_redis_look *l = c->l;
     dp_redis_batch batch = dp_redis_batch_of(l->redis);
@@ -946,7 +944,7 @@ static doppel_status compare_again(committing *c, bool *holds) {
     return status;
 }
 
-/* Whether what was decided holds with what others have written since. */
+/* Whether the decisions hold with what others have written since. */
 static doppel_status compare(committing *c, const redisReply *reply, bool *holds) {
     dp_redis_look *l = c->l;
     bool only_fingerprints;
@@ -999,7 +997,7 @@ doppel_status dp_redis_take_turn(dp_redis_look *l, doppel_error *error) {
 
 /* ---- the commit ---- */
 
-/* Notes that something was added that expires at this time (0: never), or that all is gone. */
+/* Records that something was added that expires at this time (0: never), or that everything is gone. */
 static void note_added(dp_redis *redis, uint64_t expires) {
     pthread_mutex_lock(&redis->mutex);
     if (!expires || expires > redis->latest)
@@ -1023,7 +1021,7 @@ static void note_done(committing *c, bool emptied) {
     dp_redis_look_reset(l);
 }
 
-/* A memory that was emptied keeps nothing of this link either. */
+/* An emptied memory keeps nothing of this link either. */
 static void forget_link(dp_redis_look *l) {
     dp_redis_batch batch = dp_redis_batch_of(l->redis);
     dp_redis_command_begin(&batch, "DEL");

@@ -1,32 +1,32 @@
-/* redis_link.c - links to Redis: commands, bytes to and from a server, what its errors mean; who is in charge, greeting
- * it, the pool of links; and commands in order, each carried out once, over connections that break.
+/* redis_link.c - links to Redis: commands, bytes to and from a server, what its errors mean; finding the master,
+ * greeting it, the pool of links; and commands in order, each executed once, over connections that break.
  *
- * Sockets do not block; waiting is poll(). Writing and reading take turns, so that a long pipeline cannot stop with
+ * Sockets do not block; waiting is poll(). Writing and reading take turns, so that a long pipeline cannot deadlock with
  * both sides' buffers full. A server that closes its end is an error of a call, never a signal (SIGPIPE).
  *
  * Errors are one table; the first that begins the error counts. ASK is waited out and not followed: it sends a command
- * to a node that has a part of the slot's keys only. A function that reads several keys would not find there what is
- * still here, and call the known new. Until the slot has moved as a whole, functions that meet a key that is not here
- * fail before they have written anything, and are sent again.
+ * to a node that has only some of the slot's keys. A function that reads several keys would miss those not yet moved,
+ * and call known pages new. Until the whole slot has moved, functions that meet a missing key fail before they have
+ * written anything, and are sent again.
  *
- * Greeting: HELLO answers who is there (version, mode, role, the connection's number) and may be asked by every user. A
- * user may lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them (dp_known_prepare).
- * A user that may not even list them takes those that are there: whoever has no right to load cannot have replaced
- * them.
+ * Greeting: HELLO gives the server's properties (version, mode, role, the connection's number) and is allowed for every
+ * user. A user may lack the right to load functions (FUNCTION LOAD): then an administrator has loaded them
+ * (dp_known_prepare). A user that may not even list them uses those that are loaded: users without the right to load
+ * cannot have replaced them.
  *
- * Who is in charge: one server: the URL says it. Sentinels: each is asked in turn, and the server it names must say
- * itself that it is the master. A Cluster: any node knows who has which slots and which other nodes there are; where
- * the one in charge does not answer, the others are asked until they have agreed on its successor.
+ * Finding the master: one server: the URL names it. Sentinels: each is asked in turn, and the server it names must
+ * itself report that it is the master. A Cluster: any node knows which node has which slots; if the master does not
+ * answer, the others are asked until they have agreed on its successor.
  *
  * A call makes passes over the commands that have no answer yet. In a pass they are sent in order, a window at a time;
  * answers come in the same order, so the oldest in flight is always the one that is answered. A refusal (MOVED,
- * LOADING, ...) ends the sending: what is on its way is awaited, then the reason is mended. The next pass, as the first
- * on every connection, sends one command alone until one is answered, so that a server that changes its mind meanwhile
- * does not carry out the later ones of a window only. When the connection breaks, what was sent may have been carried
- * out or not; it is sent again, and the function inside Redis knows the request.
+ * LOADING, ...) ends the sending: replies in flight are awaited, then the cause is handled. The next pass, like the
+ * first on every connection, sends one command alone until one is answered, so that a server whose state changes in
+ * between does not execute only the later ones of a window. When the connection breaks, what was sent may or may not
+ * have been executed; it is sent again, and the function inside Redis recognises the request.
  *
  * With replicas an answer counts once a WAIT has confirmed it. If the connection is lost before, the server that gave
- * the answer may be gone, and another without it in charge: all commands of the call are in question again. */
+ * the answer may have been replaced by a master without it: all commands of the call are uncertain again. */
 #include "known/redis_link.h"
 
 #include <errno.h>
@@ -126,10 +126,10 @@ void dp_redis_batch_free(dp_redis_batch *batch) {
  *
  *   wire_open, wire_put ..., wire_move and wire_reply in turn, wire_close */
 
-/* Whether the process still waits for a server that does not answer. Once it does not, whoever is silent for
- * GRACE seconds is given up, whatever the timeout. */
+/* Whether the process still waits for a server that does not answer. Once it does not, a server silent for GRACE
+ * seconds is given up, whatever the timeout. */
 typedef struct stop_state {
-    _Atomic uint64_t since; /* when it was told to, in microseconds of dp_seconds; 0: it was not */
+    _Atomic uint64_t since; /* when it was told to stop, in microseconds of dp_seconds; 0: it was not */
 } stop_state;
 #define GRACE 0.5
 
@@ -147,7 +147,7 @@ static inline size_t wire_unsent(const wire_state *wire) {
     return wire->out.size - wire->sent;
 }
 
-/* What is read at once: the reader moves the rest of what it was fed each time it has used up 1 KB of it. */
+/* Bytes read at once: the reply reader moves the rest of its input each time it has used up 1 KB. */
 enum { PIECE = 16 << 10 };
 
 static doppel_status broken(const wire_state *wire, const char *reason, doppel_error *error) {
@@ -156,8 +156,8 @@ static doppel_status broken(const wire_state *wire, const char *reason, doppel_e
 
 /* ---- a connection: opening ---- */
 
-/* Waits until something of `events` can be done; 0 when it can, else an errno. It looks now and then whether the
- * process still wants to wait. */
+/* Waits until something of `events` can be done; 0 when it can, else an errno. Checks now and then whether the process
+ * still wants to wait. */
 static int wait_for(int fd, short events, double until, const stop_state *stop) {
     const double step = 0.1, began = dp_seconds();
     for (;;) {
@@ -258,7 +258,7 @@ static doppel_status wire_open(wire_state *wire, const dp_redis_address *to, dou
     return dp_no_memory(error);
 }
 
-/* Whether nothing has come in: bytes that nobody asked for, or its end, mean that it is of no use any more. */
+/* Whether nothing has arrived: unexpected bytes, or end of file, mean that it is unusable. */
 static bool wire_is_quiet(const wire_state *wire) {
     char byte;
     return recv(wire->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
@@ -300,7 +300,7 @@ static doppel_status receive_some(wire_state *wire, doppel_error *error) {
 }
 
 /* Sends what can be sent and takes in what has come, once, waiting for either for up to `timeout` seconds. An error
- * means that the connection is of no use any more: DOPPEL_ERROR_AWAY, _MEMORY. */
+ * means that the connection is unusable: DOPPEL_ERROR_AWAY, _MEMORY. */
 static doppel_status wire_move(wire_state *wire, double timeout, doppel_error *error) {
     double until = dp_seconds() + timeout;
     struct pollfd what = {wire->fd, (short)(POLLIN | (wire_unsent(wire) ? POLLOUT : 0)), 0};
@@ -309,7 +309,7 @@ static doppel_status wire_move(wire_state *wire, double timeout, doppel_error *e
         return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: silent for %.3g s", wire->place, timeout);
     if (reason)
         return broken(wire, strerror(reason), error);
-    /* Replies first: what came before the connection broke is known. */
+    /* Replies first: those that arrived before the connection broke count. */
     doppel_status status = receive_some(wire, error);
     if (!status && wire_unsent(wire))
         status = send_some(wire, error);
@@ -350,22 +350,22 @@ static doppel_status wire_ask(wire_state *wire, double timeout, const doppel_sli
     return DOPPEL_OK;
 }
 
-/* ---- what an error asks for ---- */
+/* ---- how to react to an error ---- */
 
 typedef enum next_step {
-    STEP_KEEP,  /* it is the command's own: the caller gets it */
-    STEP_WAIT,  /* the same again a little later */
-    STEP_LOAD,  /* the functions are not there: load them, and the same again */
-    STEP_FIND,  /* somebody else may be in charge by now: look, and the same again */
-    STEP_MOVED, /* it says who is in charge */
-    STEP_FAIL   /* nothing helps but somebody who reads the message */
+    STEP_KEEP,  /* it is the command's own: returned to the caller */
+    STEP_WAIT,  /* retry a little later */
+    STEP_LOAD,  /* the functions are missing: load them and retry */
+    STEP_FIND,  /* another server may be the master by now: find it and retry */
+    STEP_MOVED, /* it names the master */
+    STEP_FAIL   /* fatal: the operator has to act */
 } next_step;
 
 typedef struct meaning {
     const char *begins;
     next_step turn;
     doppel_status code;
-    const char *words; /* NULL: the error as it is says enough */
+    const char *words; /* NULL: the error's own text is enough */
 } meaning;
 
 static const char moving[] = "the slot of this index is being moved to another node of the Cluster, which takes longer "
@@ -410,8 +410,8 @@ static const meaning *meaning_of(const redisReply *reply) {
     return &other;
 }
 
-/* The later ones include what the earlier ones do. All but KEEP mean that the command was not carried out. */
-static next_step turn_of(const redisReply *reply) {
+/* Each includes the ones before it. All but KEEP mean that the command was not executed. */
+static next_step step_for(const redisReply *reply) {
     return reply->type == REDIS_REPLY_ERROR ? meaning_of(reply)->turn : STEP_KEEP;
 }
 
@@ -429,25 +429,25 @@ doppel_status dp_redis_explain(const char *place, const redisReply *reply, doppe
 /* A command on its way. */
 typedef struct sending_command {
     size_t bytes; /* in the wire's buffer */
-    bool unknown; /* it was sent before, and may have been carried out */
+    bool unknown; /* it was sent before, and may have been executed */
 } sending_command;
 
 struct dp_redis_link {
     dp_redis_pool *pool;
     dp_redis_link *next; /* in the pool's list */
     wire_state wire;
-    bool ready;             /* connected, greeted, the functions are there */
+    bool ready;             /* connected, greeted, the functions are loaded */
     dp_redis_address where; /* host NULL: not known */
-    bool cluster;           /* what is there is a node of a Cluster */
+    bool cluster;           /* the server is a node of a Cluster */
     long long client;       /* the connection's number at the server */
-    next_step refusal;      /* what the last error met while connecting asks for; STEP_KEEP: there was none */
-    bool missing;           /* a call has not found the functions */
+    next_step refusal;      /* the reaction to the last error while connecting; STEP_KEEP: there was none */
+    bool missing;           /* a call did not find the functions */
     bool wrote;             /* the server may remember requests of it */
-    bool doubted;           /* a connection was given up with requests that may still arrive */
-    size_t turn;            /* whom to ask next: an address of the URL, a known node */
+    bool doubted;           /* a connection was dropped with requests that may still arrive */
+    size_t turn;            /* the next to ask: an address of the URL, a known node */
     uint8_t name[8];
     uint64_t number;
-    uint64_t chance; /* the state of what is left to chance */
+    uint64_t chance; /* random state */
     sending_command *sending;
     size_t capacity; /* of `sending` */
 };
@@ -458,13 +458,13 @@ struct dp_redis_pool {
     stop_state stop;
     pthread_mutex_t mutex;
     dp_redis_link *idle;
-    /* Nodes of the Cluster that have been named, the last one in charge first. */
+    /* Known nodes of the Cluster, the last master first. */
     dp_redis_address *node;
     size_t nodes, node_capacity;
     bool warned;
 };
 
-/* Whether the process does not wait any longer for servers that do not answer. */
+/* Whether the process no longer waits for servers that do not answer. */
 static inline bool is_stopping(const dp_redis_pool *pool) {
     return atomic_load_explicit(&pool->stop.since, memory_order_relaxed) != 0;
 }
@@ -535,13 +535,13 @@ static doppel_status ask(wire_state *wire, double timeout, const char *const *wo
 
 /* An error of Redis as an error of the call: sets `refusal`, frees the reply. */
 static doppel_status refuse(dp_redis_link *link, redisReply *reply, doppel_error *error) {
-    link->refusal = turn_of(reply);
+    link->refusal = step_for(reply);
     doppel_status status = dp_redis_explain(link->wire.place, reply, error);
     freeReplyObject(reply);
     return status;
 }
 
-/* Sends a command that is to be answered by anything but an error. */
+/* Sends a command whose reply must not be an error. */
 static doppel_status demand(dp_redis_link *link, const char *const *words, doppel_error *error) {
     redisReply *reply;
     DP_TRY(ask(&link->wire, link->pool->options.url->timeout, words, &reply, error));
@@ -551,9 +551,9 @@ static doppel_status demand(dp_redis_link *link, const char *const *words, doppe
     return DOPPEL_OK;
 }
 
-/* ---- who is there ---- */
+/* ---- server properties ---- */
 
-/* Of names and values in turn, the value behind a name; NULL: none. */
+/* In a list of alternating names and values, the value of a name; NULL: none. */
 static const redisReply *value_of(const redisReply *pairs, const char *name) {
     for (size_t i = 0; i + 1 < pairs->elements; i += 2)
         if (pairs->element[i]->str && !strcmp(pairs->element[i]->str, name))
@@ -621,7 +621,7 @@ static doppel_status look_at_library(dp_redis_link *link, library_state *state, 
     const dp_redis_link_options *o = &link->pool->options;
     redisReply *reply;
     DP_TRY(ASK(link, &reply, error, "FUNCTION", "LIST", "LIBRARYNAME", o->library_name, "WITHCODE"));
-    if (reply->type == REDIS_REPLY_ERROR && turn_of(reply) == STEP_WAIT)
+    if (reply->type == REDIS_REPLY_ERROR && step_for(reply) == STEP_WAIT)
         return refuse(link, reply, error);
     if (reply->type != REDIS_REPLY_ARRAY)
         *state = LIBRARY_HIDDEN;
@@ -633,7 +633,7 @@ static doppel_status look_at_library(dp_redis_link *link, library_state *state, 
     return DOPPEL_OK;
 }
 
-/* Gives *lost true when somebody else was quicker. */
+/* *lost: another client was faster. */
 static doppel_status load_library(dp_redis_link *link, bool replace, bool *lost, doppel_error *error) {
     const char *library = link->pool->options.library;
     redisReply *reply;
@@ -683,7 +683,7 @@ static doppel_status load_functions(dp_redis_link *link, const char **done, dopp
             return status;
         if (state == LIBRARY_OTHER && !administers)
             return refuse_library(link, error);
-        /* Where they are hidden, the first call tells whether they are there. */
+        /* If they are hidden, the first call shows whether they exist. */
         if (state == LIBRARY_HIDDEN && !missing && !administers)
             return DOPPEL_OK;
         status = load_library(link, state == LIBRARY_OTHER, &lost, error);
@@ -696,7 +696,7 @@ static doppel_status load_functions(dp_redis_link *link, const char **done, dopp
                    link->wire.place);
 }
 
-/* What may be evicted is forgotten before its time. A user that may not ask is not told. */
+/* Warns if keys may be evicted before they expire. A user without the right to query is not warned. */
 static doppel_status warn_of_eviction(dp_redis_link *link, doppel_error *error) {
     redisReply *reply;
     DP_TRY(ASK(link, &reply, error, "CONFIG", "GET", "maxmemory*"));
@@ -721,7 +721,7 @@ static doppel_status prepare(dp_redis_link *link, doppel_error *error) {
     return status || warned ? status : warn_of_eviction(link, error);
 }
 
-/* ---- who is in charge ---- */
+/* ---- finding the master ---- */
 
 enum { MOST_NODES = 1000 };
 
@@ -791,7 +791,7 @@ static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error)
         status = ask_sentinel(link->pool, &url->address[link->turn % url->addresses], &master, error);
         DP_THEN(status, connect_to(link, &master, error));
         free(master.host);
-        /* Another one may know better. */
+        /* Another one may know. */
         if (status)
             link->turn++;
     }
@@ -800,7 +800,7 @@ static doppel_status find_by_sentinels(dp_redis_link *link, doppel_error *error)
 
 /* ---- the nodes of a Cluster ---- */
 
-/* Remembers a node; false: no memory. */
+/* Remembers a node; false: out of memory. */
 static bool remember(dp_redis_pool *pool, const dp_redis_address *node, bool in_charge) {
     pthread_mutex_lock(&pool->mutex);
     size_t i = 0;
@@ -821,7 +821,7 @@ static bool remember(dp_redis_pool *pool, const dp_redis_address *node, bool in_
     return room || i == MOST_NODES;
 }
 
-/* The n-th place to ask: nodes that are known, then those of the URL, and so on again. */
+/* The n-th node to ask: known nodes, then those of the URL, and again from the start. */
 static bool pick(dp_redis_link *link, size_t n, dp_redis_address *node) {
     const dp_redis_url *url = link->pool->options.url;
     pthread_mutex_lock(&link->pool->mutex);
@@ -872,7 +872,7 @@ static doppel_status read_slots(dp_redis_link *link, const redisReply *slots, lo
     return DOPPEL_OK;
 }
 
-/* Asks the node at hand which node has the index's slot; nobody has: the host stays NULL. */
+/* Asks the current node which node has the index's slot; if none has, the host stays NULL. */
 static doppel_status look_up(dp_redis_link *link, dp_redis_address *master, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
     redisReply *slot = NULL, *slots = NULL;
@@ -888,7 +888,7 @@ static doppel_status look_up(dp_redis_link *link, dp_redis_address *master, dopp
     return status;
 }
 
-/* Goes on from the node at hand to the one that has the slot. `silent` is one that did not answer in this round. */
+/* Connects from the current node to the one that has the slot. `silent` is one that did not answer in this round. */
 static doppel_status go_to_master(dp_redis_link *link, dp_redis_address *silent, doppel_error *error) {
     dp_redis_address master = {0};
     doppel_status status = look_up(link, &master, error);
@@ -912,7 +912,7 @@ static doppel_status find_in_cluster(dp_redis_link *link, doppel_error *error) {
     dp_redis_address node = {0}, silent = {0};
     doppel_status status = DOPPEL_ERROR_AWAY;
     size_t places = count_places(link);
-    /* Where it was, or where MOVED pointed to, and then everybody. */
+    /* Where it was, or where MOVED pointed to, and then all the others. */
     for (size_t i = 0; i <= places && status == DOPPEL_ERROR_AWAY && (!i || !is_stopping(link->pool)); i++) {
         if (i ? !pick(link, link->turn++, &node) : link->where.host && !address_copy(&node, &link->where)) {
             status = dp_no_memory(error);
@@ -936,7 +936,7 @@ static doppel_status follow_moved(dp_redis_link *link, const char *moved, doppel
     const char *space = strrchr(moved, ' '), *colon = strrchr(moved, ':');
     link->cluster = true;
     if (!space || !colon || colon < space || space[1] == '?')
-        return DOPPEL_OK; /* it does not say where: they are all asked */
+        return DOPPEL_OK; /* it does not say where: all are asked */
     char *host = space + 1 == colon && link->where.host ? strdup(link->where.host)
                                                         : strndup(space + 1, (size_t)(colon - space - 1));
     if (!host)
@@ -946,7 +946,7 @@ static doppel_status follow_moved(dp_redis_link *link, const char *moved, doppel
     return DOPPEL_OK;
 }
 
-/* Connects to whoever is in charge now, in one round over those who may know. Errors as of greet. */
+/* Connects to the current master, in one round over the servers that may know it. Errors as of greet. */
 static doppel_status find_server(dp_redis_link *link, doppel_error *error) {
     const dp_redis_url *url = link->pool->options.url;
     bool cluster = url->kind == DP_REDIS_CLUSTER || link->cluster;
@@ -972,8 +972,8 @@ static doppel_status find_server(dp_redis_link *link, doppel_error *error) {
 
 /* ---- the pool ---- */
 
-/* Who answers and is still reading its data, or choosing a master, is worth some patience; what else fails is told at
- * once. */
+/* A server that answers but is still loading its data, or electing a master, is waited for; other failures are reported
+ * at once. */
 static bool may_pass(const dp_redis_link *link) {
     bool choosing = link->cluster || link->pool->options.url->kind == DP_REDIS_SENTINEL;
     return link->client && link->refusal != STEP_FAIL && (choosing || link->refusal == STEP_WAIT);
@@ -1017,8 +1017,8 @@ doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redi
 }
 
 /* A server remembers the last request of a link for two minutes, so that it is known when it is sent again. The link
- * sends nothing any more: it goes at once. Where one may still arrive from a connection that was given up, and where
- * the server is away, it goes at its time. */
+ * sends nothing more, so its record is deleted at once. If a request may still arrive from a dropped connection, or the
+ * server is down, the record expires by itself. */
 static void forget_requests(dp_redis_link *link) {
     const dp_redis_url *url = link->pool->options.url;
     size_t prefix = strlen(url->prefix), name = sizeof link->name;
@@ -1075,7 +1075,7 @@ const dp_redis_counters *dp_redis_get_counters(const dp_redis_pool *pool) {
 
 /* ---- the functions, by an administrator ---- */
 
-/* Who is told what was done on each server. */
+/* The callback that reports what was done on each server. */
 typedef struct preparing {
     void (*server)(const char *server, const char *library, const char *state, void *user);
     void *user;
@@ -1152,26 +1152,26 @@ typedef struct calling {
     dp_redis_batch *batch;
     size_t count;
     bool safe;    /* with a WAIT */
-    bool ordered; /* it only reads, and no answer may be older than one before it */
+    bool ordered; /* read-only, and no answer may be older than the one before it */
     redisReply **replies;
     size_t window;
     size_t oldest, next; /* of this pass: the first that is in flight, the first that is not sent */
     size_t flying;
-    next_step turn; /* what its refusals ask for */
+    next_step turn; /* the reaction to its refusals */
     char moved[320];
     doppel_error refusal;
-    bool broken;  /* a connection was left during this call */
+    bool broken;  /* a connection was dropped during this call */
     double heard; /* when the last answer came */
     double pause;
 } calling;
 
-/* Bytes that are made before the system takes them. */
+/* Bytes prepared before the system takes them. */
 enum { ROOM = 256 << 10 };
 
 /* ---- leaving a connection ---- */
 
-/* Gives the connection up. */
-static void leave(dp_redis_link *link) {
+/* Drops the connection. */
+static void disconnect(dp_redis_link *link) {
     wire_close(&link->wire);
     link->ready = false;
 }
@@ -1181,9 +1181,9 @@ static void doubt(calling *call, size_t i) {
     atomic_fetch_add_explicit(&call->link->pool->counters.resent, 1, memory_order_relaxed);
 }
 
-/* Gives the connection up; `why` (may be NULL) is logged. What is in flight is in question as far as the system has it.
- */
-static void give_up(calling *call, const doppel_error *why) {
+/* Drops the connection; `why` (may be NULL) is logged. Commands in flight that the system has may or may not have been
+ * executed. */
+static void drop_connection(calling *call, const doppel_error *why) {
     size_t unsent = wire_unsent(&call->link->wire), unknown = 0;
     for (size_t i = call->next; call->flying && i-- > call->oldest;) {
         if (call->replies[i])
@@ -1207,7 +1207,7 @@ static void give_up(calling *call, const doppel_error *why) {
     call->link->doubted = call->link->doubted || unknown;
     call->flying = 0;
     call->broken = true;
-    leave(call->link);
+    disconnect(call->link);
 }
 
 /* ---- a pass ---- */
@@ -1231,13 +1231,13 @@ static doppel_status fill(calling *call, doppel_error *error) {
 }
 
 static void settle(calling *call, redisReply *reply) {
-    next_step turn = turn_of(reply);
+    next_step turn = step_for(reply);
     while (call->replies[call->oldest])
         call->oldest++;
     size_t i = call->oldest++;
     call->flying--;
     if (turn == STEP_KEEP && call->turn != STEP_KEEP && call->ordered) {
-        freeReplyObject(reply); /* it would be older than what comes before it: it is asked for again */
+        freeReplyObject(reply); /* it would be older than the reply before it: asked again */
         return;
     }
     if (turn == STEP_KEEP) {
@@ -1280,24 +1280,24 @@ static doppel_status pass(calling *call, doppel_error *error) {
         if (!status && !call->flying)
             return DOPPEL_OK;
         DP_THEN(status, wire_move(&call->link->wire, timeout, error));
-        /* What came before it broke is known. */
+        /* Replies that arrived before it broke count. */
         doppel_status settled = settle_all(call, status ? NULL : error);
         status = status ? status : settled;
         if (status) {
-            give_up(call, error);
+            drop_connection(call, error);
             return status;
         }
     }
 }
 
-/* Between two attempts at most; and where somebody answers, and only asks for patience. */
+/* Longest pause between two attempts; also used while a server answers but is not ready. */
 #define LONGEST_PAUSE 1.0
 #define LONGEST_WAIT 0.1
 
 /* ---- replicas ---- */
 
-/* WAIT counts from the last write of its own connection. After another one has broken there may be none, so a key that
- * vanishes at once is written. */
+/* WAIT counts from the last write of its own connection. After a broken one there may be none, so a key that expires at
+ * once is written. */
 static doppel_status write_mark(calling *call, doppel_error *error) {
     char key[128];
     snprintf(key, sizeof key, "{%s}z", call->link->pool->options.url->prefix);
@@ -1313,13 +1313,13 @@ static doppel_status confirm(calling *call, doppel_error *error) {
     doppel_status status = call->broken ? write_mark(call, error) : DOPPEL_OK;
     DP_THEN(status, ASK_WIRE(&call->link->wire, 2 * url->timeout, &reply, error, "WAIT", replicas, milliseconds));
     if (status) {
-        give_up(call, error);
+        drop_connection(call, error);
         return status;
     }
     bool enough = reply->type == REDIS_REPLY_INTEGER && reply->integer >= url->replicas;
     if (reply->type == REDIS_REPLY_ERROR) {
         status = refuse(call->link, reply, error);
-        give_up(call, error);
+        drop_connection(call, error);
         return status == DOPPEL_ERROR_MEMORY ? status : DOPPEL_ERROR_AWAY;
     }
     if (!enough)
@@ -1332,8 +1332,8 @@ static doppel_status confirm(calling *call, doppel_error *error) {
 
 /* ---- a call ---- */
 
-/* Back-off: twice as long each time, half of it left to chance, so that many do not come back at the same moment. */
-static void rest(calling *call) {
+/* Back-off: twice as long each time, half of it random, so that many clients do not return at the same moment. */
+static void back_off(calling *call) {
     uint64_t *chance = &call->link->chance;
     *chance = *chance * 6364136223846793005u + 1442695040888963407u;
     double seconds = call->pause * (0.5 + (double)(*chance >> 33) / 4294967296.0);
@@ -1344,14 +1344,14 @@ static void rest(calling *call) {
     call->pause = call->pause * 2 < longest ? call->pause * 2 : longest;
 }
 
-/* Does what the refusals of a pass ask for. Functions are loaded after the pause, so that they are used before they can
- * go again. */
-static doppel_status mend(calling *call, doppel_error *error) {
+/* Reacts to the refusals of a pass. Functions are loaded after the pause, so that they are used before they can
+ * disappear again. */
+static doppel_status handle_refusals(calling *call, doppel_error *error) {
     dp_redis_link *link = call->link;
     doppel_status status = DOPPEL_OK;
     call->window = 1;
     if (call->turn == STEP_LOAD) {
-        rest(call);
+        back_off(call);
         link->missing = true;
         const char *done;
         status = load_functions(link, &done, error);
@@ -1359,10 +1359,10 @@ static doppel_status mend(calling *call, doppel_error *error) {
             log_line(link->pool, DOPPEL_LOG_WARNING, "REDIS_FUNCTIONS", "%s: the functions were gone: loaded again",
                      link->wire.place);
         else if (link->ready)
-            give_up(call, NULL);
+            drop_connection(call, NULL);
     }
     if (call->turn == STEP_FIND || call->turn == STEP_MOVED)
-        give_up(call, NULL);
+        drop_connection(call, NULL);
     if (call->turn == STEP_MOVED) {
         atomic_fetch_add_explicit(&link->pool->counters.moved, 1, memory_order_relaxed);
         status = follow_moved(link, call->moved, error);
@@ -1386,14 +1386,15 @@ static doppel_status connect_again(calling *call, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* One attempt at all that is left. Errors: DOPPEL_ERROR_AWAY may pass, unless what was refused says otherwise. */
+/* One attempt at all remaining commands. Errors: DOPPEL_ERROR_AWAY may be temporary, unless the refusal says
+ * otherwise. */
 static doppel_status attempt(calling *call, doppel_error *error) {
     call->turn = call->link->refusal = STEP_KEEP;
     if (!call->link->ready)
         DP_TRY(connect_again(call, error));
     DP_TRY(pass(call, error));
     if (call->turn != STEP_KEEP)
-        return mend(call, error);
+        return handle_refusals(call, error);
     return call->safe ? confirm(call, error) : DOPPEL_OK;
 }
 
@@ -1427,7 +1428,7 @@ static doppel_status run(calling *call, doppel_error *error) {
         if (dp_seconds() - call->heard >= (stops ? GRACE : retry))
             return too_long(call, &why, error);
         if (call->turn != STEP_LOAD)
-            rest(call);
+            back_off(call);
     }
 }
 
@@ -1440,7 +1441,7 @@ doppel_status dp_redis_call(dp_redis_link *link, dp_redis_batch *batch, bool saf
     memset(link->sending, 0, batch->count * sizeof *link->sending);
     link->wrote = link->wrote || safe;
     if (link->ready && !wire_is_quiet(&link->wire))
-        leave(link);
+        disconnect(link);
     calling call = {.link = link,
                     .batch = batch,
                     .count = batch->count,

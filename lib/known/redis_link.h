@@ -1,7 +1,7 @@
 /* redis_link.h - commands to a Redis, wherever it is: one server, the master that Sentinels name, or the node of a
  * Cluster that has the index's slot (all its keys share one hash tag).
  *
- * A link is a connection that comes back: it finds the server, greets it, loads the functions, and sends commands in a
+ * A link is a connection that reconnects: it finds the server, greets it, loads the functions, and sends commands in a
  * pipeline. One thread at a time uses a link; a pool of them belongs to the store. */
 #ifndef DP_REDIS_LINK_H
 #define DP_REDIS_LINK_H
@@ -82,21 +82,21 @@ typedef struct dp_redis_link_options {
     const char *library_name; /* its name, which says its version */
     void (*log)(doppel_log_level level, const char *event, const char *line, void *user);
     void *user;
-    bool administers; /* loads the functions when it is told to, over whatever has their name */
+    bool administers; /* loads the functions on request, replacing other code of that name */
 } dp_redis_link_options;
 
-/* A pool: links for as many threads as ask at once. create connects once, so that what is wrong is told at the start:
- * DOPPEL_ERROR_AWAY (nobody answers), DOPPEL_ERROR_STORE (wrong password, no such db, below Redis 7). */
+/* A pool: links for all concurrent threads. create connects once, so that errors are reported at the start:
+ * DOPPEL_ERROR_AWAY (no answer), DOPPEL_ERROR_STORE (wrong password, no such db, below Redis 7). */
 typedef struct dp_redis_pool dp_redis_pool;
 doppel_status dp_redis_pool_create(const dp_redis_link_options *options, dp_redis_pool **pool, doppel_error *error);
-/* Makes the server forget which requests the links have sent, as far as it can be reached at once and no request may
- * still arrive; then frees the pool. */
+/* Makes the server forget which requests the links have sent, if it can be reached at once and no request may still
+ * arrive; then frees the pool. */
 void dp_redis_pool_free(dp_redis_pool *pool);
 /* Calls that wait for a server that does not answer give up within about a second, now and from now on:
  * DOPPEL_ERROR_AWAY. May be called by any thread, and by a signal handler. */
 void dp_redis_pool_stop(dp_redis_pool *pool);
 /* Loads the functions on each master, of a Cluster all of them, for a pool that administers. `server` (may be NULL) is
- * told of each what was done: "present", "loaded" or "replaced". */
+ * called for each with what was done: "present", "loaded" or "replaced". */
 doppel_status dp_redis_pool_prepare(dp_redis_pool *pool,
                                     void (*server)(const char *server, const char *library, const char *state,
                                                    void *user),
@@ -105,10 +105,10 @@ dp_redis_link *dp_redis_take(dp_redis_pool *pool, doppel_error *error);
 void dp_redis_give(dp_redis_pool *pool, dp_redis_link *link);
 
 /* Sends the commands of a batch in order, a window at a time, and gives it each one's reply, which may be an error of
- * the command itself. What is met on the way is mended here: a broken connection (back-off from 10 ms to 1 s, with a
+ * the command itself. Recoverable conditions are handled here: a broken connection (back-off from 10 ms to 1 s, with a
  * part left to chance, for up to `retry` seconds without an answer), MOVED, ASK, TRYAGAIN, READONLY, LOADING,
  * MASTERDOWN, CLUSTERDOWN, and a function that is not there (loaded again). Commands without an answer are sent again,
- * in order: so one may be carried out twice, and has to know its request again (dp_redis_link_next) where that matters.
+ * in order: so one may be executed twice, and has to recognise its request (dp_redis_link_next) where that matters.
  * With url->replicas > 0 and `safe`, a WAIT follows the commands, and too few replicas are an error: DOPPEL_ERROR_AWAY.
  * Commands of a call that is not `safe` only read: what was answered after a refusal is asked again, so that no answer
  * is older than one before it. On an error the batch has no reply. */
@@ -119,7 +119,7 @@ typedef struct dp_redis_counters {
 } dp_redis_counters;
 const dp_redis_counters *dp_redis_get_counters(const dp_redis_pool *pool);
 
-/* Who this process is: 8 random bytes, and numbers that only grow, so that a request can be known again. Each link has
+/* Identifies requests: 8 random bytes, and increasing numbers, so that a resent request is recognised. Each link has
  * its own name, as its requests arrive in order. */
 const uint8_t *dp_redis_link_name(const dp_redis_link *link);
 uint64_t dp_redis_link_next(dp_redis_link *link);

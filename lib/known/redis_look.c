@@ -1,21 +1,20 @@
-/* redis_look.c - a look at a memory in Redis: the places and documents that were asked for, kept until it ends, and who
- * in them may be like a query.
+/* redis_look.c - a look at a memory in Redis: the places and documents that were asked for, kept until it ends, and
+ * which of them may be like a query.
  *
  * The first batch of a look begins with a greeting: which memory it is, the stamp of its last commit, the server's
- * time. What is asked for later is never older than that stamp: so nothing has changed as long as the stamp has not. A
- * memory that is another one than expected is followed, and everything that was fetched of the one before is forgotten.
+ * time. Data fetched later is never older than that stamp: so nothing has changed as long as the stamp has not. If the
+ * memory was replaced, the look switches to the new one, and drops everything fetched from the old.
  *
- * Whatever is asked for is fetched first, if it is not there yet; dp_redis_fetch_queries does so for many queries in a
- * few round trips. Places hold what is queued as well (redis_commit.c), so that the documents of one batch find each
- * other. */
+ * Requested data is fetched first, if it has not been; dp_redis_fetch_queries does so for many queries in a few round
+ * trips. Places hold what is queued as well (redis_commit.c), so that the documents of one batch find each other. */
 #include "known/redis.h"
 #include "verify/verify.h"
 
 #include <stdlib.h>
 
-/* Documents that one MGET asks for. */
+/* Documents per MGET. */
 enum { DOCUMENTS_EACH = 16 };
-/* How often a memory that is another one each time is looked at again, and one in which a document is missing. */
+/* How often a look is retried when the memory keeps being replaced, and when a document is missing. */
 enum { ATTEMPTS = 8, MOST_ROUNDS = 8 };
 
 /* ---- memory that goes all at once: what a look has fetched ---- */
@@ -72,7 +71,7 @@ void dp_redis_look_reset(dp_redis_look *l) {
     l->greeted = l->absent = l->has_totals = false;
 }
 
-/* What was not fetched is not there: all is forgotten. What was queued with it is lost, and the commit says so. */
+/* Data is incomplete: everything is dropped. Queued changes are lost, and the commit reports it. */
 static doppel_status fail_look(dp_redis_look *l, doppel_status status, const doppel_error *error) {
     if (l->pending_count && l->failed == DOPPEL_OK) {
         l->failed = status;
@@ -118,7 +117,7 @@ static uint64_t own_time(dp_redis *redis) {
     return atomic_load(&redis->now);
 }
 
-/* Whether a document was gone that something led to: a new version may have come before the place was read. */
+/* Whether a document that something led to was gone: a new version may have been added before the place was read. */
 static bool again(const dp_look *look) {
     const dp_redis_look *l = look->own;
     return look->purpose == DP_LOOK_READ && l->missed && l->missed_rounds < MOST_ROUNDS;
@@ -163,7 +162,7 @@ static doppel_status take_greeting(dp_redis_look *l, redisReply *const reply[GRE
     return DOPPEL_OK;
 }
 
-/* The memory that is there now. */
+/* Switches to the current memory. */
 static doppel_status follow_memory(dp_redis_look *l, doppel_error *error) {
     bool absent = l->absent && l->redis->known.options.read_only;
     DP_TRY(absent ? DOPPEL_OK : dp_redis_renew(l->redis, error));
@@ -512,8 +511,8 @@ static void add_named(dp_redis_look *l, const void *what) {
     dp_redis_add_place(&l->asked, dp_redis_name_place(&l->memory, n->kind, n->name));
 }
 
-/* Notes whether an entry in l->asked leads to a document that is gone before its time: it was removed after the place
- * was read. */
+/* Records whether an entry in l->asked leads to a document gone before it expired: it was removed after the place was
+ * read. */
 static void note_missed(dp_redis_look *l) {
     for (size_t i = 0; i < l->asked.count && l->look->purpose == DP_LOOK_READ; i++) {
         const dp_redis_place *place = dp_redis_find_place(l, l->asked.place[i]);
@@ -527,7 +526,7 @@ static void note_missed(dp_redis_look *l) {
     }
 }
 
-/* The numbers that stand in l->asked, with their documents. */
+/* The numbers in l->asked, with their documents. */
 static doppel_status give_numbers(dp_redis_look *l, dp_numbers *numbers, doppel_error *error) {
     if (!collect(l, &l->asked, numbers) || dp_numbers_arrange(numbers) != DOPPEL_OK)
         return dp_no_memory(error);
@@ -782,7 +781,7 @@ static dp_redis_document *titled_at(dp_redis_look *l, doppel_slice value, size_t
     return has && document->trace.title.length ? document : NULL;
 }
 
-/* Whether a title is too frequent: what is alive of its owners in a place, and what came by it. */
+/* Whether a title is too frequent: by its living owners in a place, and duplicates counted by it. */
 static doppel_status is_frequent(titled *t, doppel_slice value, doppel_slice title, bool *frequent) {
     dp_redis_look *l = t->l;
     uint64_t times = 0;

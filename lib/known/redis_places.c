@@ -25,10 +25,10 @@
  * table. */
 static const double probe_cost = 2.0, candidate_cost = 0.08, write_cost = 4.0, field_bytes = 16, entry_bytes = 9;
 
-/* A hundred bytes a document are worth this many microseconds of a check. */
+/* A hundred bytes per document are worth this many microseconds of a check. */
 static const double bytes_worth = 6;
 
-/* Fields of a bucket, at least, once the expected number of documents is there; less than twice as many then. Redis
+/* Fields of a bucket, at least, once the expected number of documents is reached; then less than twice as many. Redis
  * keeps a hash of up to 128 small fields without pointers. */
 enum { USUAL_COUNT = 1000000, MOST_KEY = 30, FIELDS = 45, NAMES_EACH = 3, MOST_BUCKET_BITS = 28 };
 
@@ -144,7 +144,7 @@ void dp_redis_add_place(dp_redis_places *places, uint64_t place) {
 
 uint64_t dp_redis_name_place(const dp_redis_memory *memory, char kind, doppel_slice name) {
     uint8_t few[256], *bytes = few;
-    /* A longer name is hashed first: what is compared in the end is the name itself. */
+    /* A longer name is hashed first: the name itself is compared later. */
     if (name.length >= sizeof few) {
         dp_bytes_store(few + 1, dp_siphash(name.data, name.length, memory->secret), 8);
         dp_bytes_store(few + 9, name.length, 8);
@@ -234,7 +234,7 @@ static void add_segment(const segmented *s, size_t size, size_t number, size_t s
     dp_redis_add_place(s->places, place_of(s->memory, bytes, 3 + 4 * size, DP_REDIS_SEGMENTS));
 }
 
-/* Titles that are not cut are told apart by their length. */
+/* Uncut titles are found by their length. */
 static void add_uncut(const segmented *s, size_t length) {
     uint8_t bytes[6] = {'s', 0};
     dp_bytes_store(bytes + 2, length, 4);
@@ -291,7 +291,7 @@ static void add_near(const segmented *s) {
             add_shifted(s, sizes[i], most[i] - 1);
 }
 
-/* The code points of a title, to be freed; NULL: no memory. */
+/* The code points of a title, to be freed; NULL: out of memory. */
 static uint32_t *read_points(doppel_slice title, size_t *length) {
     uint32_t *points = malloc((title.length + 1) * sizeof *points);
     if (points)

@@ -2,7 +2,7 @@
  *
  *   SCHEME://[USER:PASSWORD@]HOSTS[/REST][?NAME=VALUE&...]
  *
- * is cut at its marks first, and each part is unescaped afterwards, so that an escaped mark is a letter as any other.
+ * is cut at its marks first, and each part is unescaped afterwards, so that an escaped mark is an ordinary character.
  * No message repeats what may be a password. */
 #include "known/redis_link.h"
 
@@ -10,8 +10,8 @@
 
 /* ---- pieces ---- */
 
-/* DOPPEL_ERROR_USAGE, with what is wrong. */
-static doppel_status no_sense(doppel_error *error, const char *what) {
+/* DOPPEL_ERROR_USAGE with a message. */
+static doppel_status usage_error(doppel_error *error, const char *what) {
     return dp_fail(error, DOPPEL_ERROR_USAGE, "invalid Redis URL: %s", what);
 }
 
@@ -22,7 +22,7 @@ static int digit_of(char letter) {
     return letter >= 'a' && letter <= 'f' ? letter - 'a' + 10 : -1;
 }
 
-/* A copy with its escapes undone, in place of *copy. Control characters have no place in names and messages, and are an
+/* A copy with its escapes undone, instead of *copy. Control characters have no place in names and messages, and are an
  * error. */
 static doppel_status copy_part(doppel_slice part, char **copy, doppel_error *error) {
     char *out = malloc(part.length + 1);
@@ -36,12 +36,12 @@ static doppel_status copy_part(doppel_slice part, char **copy, doppel_error *err
             int high = i + 2 < part.length ? digit_of(part.data[i + 1]) : -1;
             int low = i + 2 < part.length ? digit_of(part.data[i + 2]) : -1;
             if (high < 0 || low < 0)
-                return no_sense(error, "a % that is not followed by two hexadecimal digits (%25 is a %)");
+                return usage_error(error, "a % that is not followed by two hexadecimal digits (%25 is a %)");
             *out = (char)(high << 4 | low);
             i += 2;
         }
         if ((unsigned char)*out < 0x20 || *out == 0x7F)
-            return no_sense(error, "a control character");
+            return usage_error(error, "a control character");
     }
     *out = 0;
     return DOPPEL_OK;
@@ -77,8 +77,8 @@ static bool read_seconds(doppel_slice text, double least, double most, double *s
     return digits && *seconds >= least && *seconds <= most;
 }
 
-/* Cuts `text` at the first `mark`: gives what stands before it and leaves what comes after it, or nothing. `found` may
- * be NULL. */
+/* Cuts `text` at the first `mark`: returns the text before it and leaves the text after it, or nothing. `found` may be
+ * NULL. */
 static doppel_slice cut(doppel_slice *text, char mark, bool *found) {
     const char *at = text->length ? memchr(text->data, mark, text->length) : NULL;
     doppel_slice before = {text->data, at ? (size_t)(at - text->data) : text->length};
@@ -104,17 +104,17 @@ static doppel_status split_host(doppel_slice text, doppel_slice *host, doppel_sl
         bool closed;
         *host = cut(&text, ']', &closed);
         if (!closed || (text.length && *text.data != ':'))
-            return no_sense(error, "an address in brackets that is not [ADDRESS] or [ADDRESS]:PORT");
+            return usage_error(error, "an address in brackets that is not [ADDRESS] or [ADDRESS]:PORT");
         cut(&text, ':', &has_port);
     } else {
         *host = cut(&text, ':', &has_port);
         if (text.length && memchr(text.data, ':', text.length))
-            return no_sense(error, "more than one colon in HOST:PORT (IPv6 addresses stand in brackets)");
+            return usage_error(error, "more than one colon in HOST:PORT (IPv6 addresses stand in brackets)");
     }
     *port = has_port ? text : (doppel_slice){NULL, 0};
     if (!host->length)
-        return no_sense(error, "a host is missing");
-    return has_port && !text.length ? no_sense(error, "a port is missing behind its colon") : DOPPEL_OK;
+        return usage_error(error, "a host is missing");
+    return has_port && !text.length ? usage_error(error, "a port is missing behind its colon") : DOPPEL_OK;
 }
 
 static doppel_status add_address(dp_redis_url *url, doppel_slice text, doppel_error *error) {
@@ -122,7 +122,7 @@ static doppel_status add_address(dp_redis_url *url, doppel_slice text, doppel_er
     DP_TRY(split_host(text, &host, &port, error));
     uint64_t number = url->kind == DP_REDIS_SENTINEL ? SENTINEL_PORT : PORT;
     if (port.length && (!read_number(port, 65535, &number) || !number))
-        return no_sense(error, "a port that is not a number from 1 to 65535");
+        return usage_error(error, "a port that is not a number from 1 to 65535");
     dp_redis_address *grown = realloc(url->address, (url->addresses + 1) * sizeof *grown);
     if (!grown)
         return dp_no_memory(error);
@@ -136,9 +136,9 @@ static doppel_status read_hosts(dp_redis_url *url, doppel_slice hosts, doppel_er
     while (more) {
         doppel_slice host = cut(&hosts, ',', &more);
         if (more && !many)
-            return no_sense(error, "several hosts (that is redis+sentinel:// or redis+cluster://)");
+            return usage_error(error, "several hosts (that is redis+sentinel:// or redis+cluster://)");
         if (url->addresses == MOST_ADDRESSES)
-            return no_sense(error, "over 1000 hosts");
+            return usage_error(error, "over 1000 hosts");
         DP_TRY(add_address(url, host, error));
     }
     return DOPPEL_OK;
@@ -158,9 +158,9 @@ static doppel_status read_login(dp_redis_url *url, doppel_slice login, doppel_er
 static doppel_status read_db(dp_redis_url *url, doppel_slice text, doppel_error *error) {
     uint64_t db;
     if (!read_number(text, 1000000, &db))
-        return no_sense(error, "a db that is not a number");
+        return usage_error(error, "a db that is not a number");
     if (db && url->kind == DP_REDIS_CLUSTER)
-        return no_sense(error, "a Cluster has db 0 only (prefix=NAME tells indexes apart)");
+        return usage_error(error, "a Cluster has db 0 only (prefix=NAME tells indexes apart)");
     url->db = (int)db;
     return DOPPEL_OK;
 }
@@ -172,14 +172,14 @@ static doppel_status read_path(dp_redis_url *url, doppel_slice path, doppel_erro
         if (!url->address)
             return dp_no_memory(error);
         url->addresses = 1;
-        return path.length < 2 ? no_sense(error, "the path of the socket is missing (redis+unix:///PATH)")
+        return path.length < 2 ? usage_error(error, "the path of the socket is missing (redis+unix:///PATH)")
                                : copy_part(path, &url->address->host, error);
     }
     cut(&path, '/', NULL);
     if (url->kind == DP_REDIS_SENTINEL) {
         doppel_slice service = cut(&path, '/', NULL);
         if (!service.length)
-            return no_sense(error, "the name of the service is missing (redis+sentinel://HOST/SERVICE)");
+            return usage_error(error, "the name of the service is missing (redis+sentinel://HOST/SERVICE)");
         DP_TRY(copy_part(service, &url->service, error));
     }
     return path.length ? read_db(url, path, error) : DOPPEL_OK;
@@ -188,7 +188,7 @@ static doppel_status read_path(dp_redis_url *url, doppel_slice path, doppel_erro
 static doppel_status read_prefix(dp_redis_url *url, doppel_slice value, doppel_error *error) {
     DP_TRY(copy_part(value, &url->prefix, error));
     if (!*url->prefix || strlen(url->prefix) > DP_REDIS_LONGEST_PREFIX || strpbrk(url->prefix, "{}"))
-        return no_sense(error, "prefix= takes 1 to 100 bytes without braces");
+        return usage_error(error, "prefix= takes 1 to 100 bytes without braces");
     return DOPPEL_OK;
 }
 
@@ -210,13 +210,13 @@ static doppel_status read_option(dp_redis_url *url, doppel_slice name, doppel_sl
     else if (is(name, "count"))
         sense = read_number(value, UINT64_MAX, &url->count);
     else
-        return no_sense(error,
-                        "it has prefix, db, replicas, timeout, retry, count, sentinel_password and no other option");
+        return usage_error(error,
+                           "it has prefix, db, replicas, timeout, retry, count, sentinel_password and no other option");
     if (is(name, "replicas"))
         url->replicas = (int)replicas;
     return sense ? DOPPEL_OK
-                 : no_sense(error, "replicas= takes 0 to 1000, timeout= 0.01 to 3600 (seconds), retry= 0 to 1000000 "
-                                   "(seconds), count= a number");
+                 : usage_error(error, "replicas= takes 0 to 1000, timeout= 0.01 to 3600 (seconds), retry= 0 to 1000000 "
+                                      "(seconds), count= a number");
 }
 
 static doppel_status read_options(dp_redis_url *url, doppel_slice options, doppel_error *error) {
@@ -231,7 +231,7 @@ static doppel_status read_options(dp_redis_url *url, doppel_slice options, doppe
 
 static const char *const schemes[] = {"redis", "redis+unix", "redis+sentinel", "redis+cluster"};
 
-/* The URL as messages have it: all but passwords and what changes no place. */
+/* The URL for messages: without passwords and options that do not change the location. */
 static bool make_name(dp_redis_url *url) {
     dp_buffer name = {0};
     bool made =
@@ -255,7 +255,7 @@ static doppel_status complete(dp_redis_url *url, doppel_error *error) {
     if (!url->password && password && *password && !(url->password = strdup(password)))
         return dp_no_memory(error);
     if (url->user && !url->password)
-        return no_sense(error, "a user without a password (USER:PASSWORD@HOST, or :PASSWORD@HOST)");
+        return usage_error(error, "a user without a password (USER:PASSWORD@HOST, or :PASSWORD@HOST)");
     if (!url->prefix && !(url->prefix = strdup("doppel")))
         return dp_no_memory(error);
     return make_name(url) ? DOPPEL_OK : dp_no_memory(error);
@@ -276,7 +276,7 @@ static doppel_status read_parts(dp_redis_url *url, doppel_slice text, doppel_err
     if (url->kind != DP_REDIS_UNIX)
         DP_TRY(read_hosts(url, hosts, error));
     else if (hosts.length)
-        return no_sense(error, "a host before the path of a socket (redis+unix:///PATH)");
+        return usage_error(error, "a host before the path of a socket (redis+unix:///PATH)");
     DP_TRY(read_path(url, path, error));
     return read_options(url, options, error);
 }
@@ -290,7 +290,7 @@ doppel_status dp_redis_url_parse(const char *text, dp_redis_url *url, doppel_err
             break;
     }
     if (kind == sizeof schemes / sizeof *schemes)
-        return no_sense(error, "it begins with redis://, redis+unix://, redis+sentinel:// or redis+cluster://");
+        return usage_error(error, "it begins with redis://, redis+unix://, redis+sentinel:// or redis+cluster://");
     url->kind = (dp_redis_kind)kind;
     text += length + 3;
     doppel_status status = read_parts(url, (doppel_slice){text, strlen(text)}, error);

@@ -3,18 +3,18 @@
  *
  * An address is a host and the segments of its path, each as a hash of 64 bits; the query belongs to the last one.
  * Address, digest and a small signature of each page go into the table, sorted by address, which is a mapped file of
- * `tmp`: pages below a prefix stand together in it. Pages without words or without an http address are left out; of
- * pages with one address the first stays.
+ * `tmp`: pages below a prefix are adjacent in it. Pages without words or without an http address are left out; of pages
+ * with the same address the first is kept.
  *
- * Pages whose paths end alike and whose content is near meet: each page stands under a few keys, of the last segment of
- * its path and one band of its signature each, and pages under one key meet. How far two paths agree from their ends
- * says which prefixes they speak for: a page of each below a mirror and its original has the same two prefixes as all
- * others, so these are counted. Where more than MOST_PAGES pages have a key, only those meet whose last but one
- * segments agree too; where these still are more, each meets the first.
+ * Pages with the same path end and near content are paired: each page has a few keys, each of the last segment of its
+ * path and one band of its signature, and pages with the same key are paired. How far two paths agree from their ends
+ * gives two prefixes: every pair of pages of a mirror and its original gives the same two, so these are counted. If
+ * more than MOST_PAGES pages have a key, only those with the same second-to-last segment are paired; if these are still
+ * more, each is paired with the first.
  *
- * Then the pages below two prefixes are compared. They stand together in the table, in order of what follows the
- * prefix. Those of the smaller side are gone through, and each is looked for on the other side from where the last one
- * was, in growing steps: so a small mirror of a huge host costs little. */
+ * Then the pages below two prefixes are compared. They are adjacent in the table, in order of what follows the prefix.
+ * Each page of the smaller side is searched on the other side from where the last one was, in growing steps: so a small
+ * mirror of a huge host costs little. */
 #include "batch/batch.h"
 #include "kernel/kernel.h"
 #include "text/text.h"
@@ -25,9 +25,9 @@
 #include <sys/mman.h>
 
 enum {
-    SEGMENTS = 12, /* of longer paths the last one stands for all that are left */
-    SLOTS = 64,    /* of a signature, 8 bits each: two that differ are the same by chance once in 256 */
-    /* Pages meet that have the same slots in one band: at similarity s, 1 - (1 - s^6)^10 of them: 0.95 at 0.8. */
+    SEGMENTS = 12, /* the last one covers the rest of longer paths */
+    SLOTS = 64,    /* of a signature, 8 bits each: different ones are equal by chance once in 256 */
+    /* Pages with the same slots in one band are paired: at similarity s, 1 - (1 - s^6)^10 of them: 0.95 at 0.8. */
     BANDS = 10,
     ROWS = 6
 };
@@ -57,7 +57,7 @@ typedef struct mirrors_work {
     doppel_input_options input;
     const doppel_recipe *recipe;
     uint64_t memory;
-    mirror_page page;     /* where options.page is */
+    mirror_page page;     /* the page of options.page */
     unsigned least_slots; /* equal slots of near-identical pages */
     dp_append_file urls;
     dp_sorter pages;     /* mirror_page */
@@ -310,19 +310,19 @@ static void free_table(mirrors_work *work) {
     dp_append_file_close(&work->urls);
 }
 
-/* Pages that all meet each other, at most. */
+/* Pages that are all paired with each other, at most. */
 enum { MOST_PAGES = 64 };
 
-/* Pages under one key, or of those, with one last but one segment. */
+/* Pages with the same key, or also the same second-to-last segment. */
 typedef struct key_pages {
     uint64_t key;
     uint64_t page[MOST_PAGES], parent[MOST_PAGES];
     size_t count;
-    bool split; /* there were too many: these have one parent */
-    bool star;  /* there still were: each meets the first */
+    bool split; /* there were too many: these have the same parent */
+    bool star;  /* still too many: each is paired with the first */
 } key_pages;
 
-/* ---- two pages that meet ---- */
+/* ---- a pair of pages ---- */
 
 static uint64_t hash_prefix(const mirror_page *page, unsigned depth) {
     uint64_t hash = dp_hash_mix(page->host + depth);
@@ -364,29 +364,29 @@ static doppel_status meet(mirrors_work *work, uint64_t x, uint64_t y, doppel_err
 
 /* ---- pages under one key ---- */
 
-/* Those from `from` to before `end` meet each other. */
-static doppel_status meet_all(mirrors_work *work, const key_pages *k, size_t from, size_t end, doppel_error *error) {
+/* Pairs those from `from` to before `end` with each other. */
+static doppel_status pair_all(mirrors_work *work, const key_pages *k, size_t from, size_t end, doppel_error *error) {
     for (size_t i = from; i < end; i++)
         for (size_t j = i + 1; j < end; j++)
             DP_TRY(meet(work, k->page[i], k->page[j], error));
     return DOPPEL_OK;
 }
 
-/* All with one key, or one parent, have come. */
+/* After the last page with the same key, or parent. */
 static doppel_status end_pages(mirrors_work *work, key_pages *k, doppel_error *error) {
     if (!k->star)
-        DP_TRY(meet_all(work, k, 0, k->count, error));
+        DP_TRY(pair_all(work, k, 0, k->count, error));
     k->count = 0;
     k->star = false;
     return DOPPEL_OK;
 }
 
-/* From here on only pages with one parent meet; those with the last parent stay. */
+/* From here on only pages with the same parent are paired; those with the last parent are kept. */
 static doppel_status split(mirrors_work *work, key_pages *k, doppel_error *error) {
     size_t from = 0;
     for (size_t end = 0; end < k->count; end++)
         if (k->parent[end] != k->parent[from]) {
-            DP_TRY(meet_all(work, k, from, end, error));
+            DP_TRY(pair_all(work, k, from, end, error));
             from = end;
         }
     memmove(k->page, k->page + from, (k->count - from) * sizeof *k->page);
@@ -397,7 +397,7 @@ static doppel_status split(mirrors_work *work, key_pages *k, doppel_error *error
     return DOPPEL_OK;
 }
 
-/* From here on each meets the first. */
+/* From here on each is paired with the first. */
 static doppel_status make_star(mirrors_work *work, key_pages *k, doppel_error *error) {
     for (size_t i = 1; i < k->count; i++)
         DP_TRY(meet(work, k->page[0], k->page[i], error));
@@ -521,12 +521,12 @@ static size_t seek_page(const mirrors_work *work, page_range range, unsigned dep
     return low;
 }
 
-/* ---- the shared paths of two prefixes, as a tree: where does the mirror begin?
+/* ---- the shared paths of two prefixes, as a tree: where the mirror begins.
  *
- * init, add each shared path in order, end. Only the nodes from the root to the last path are held. A node that is left
- * settles what is told of it: where all matching paths are below one child, the child's word stands, and moves up to
- * the node if the child holds all pages of both sides anyway; else the node is a mirror if it shares and matches
- * enough, in place of what was found below it; else what was found below it stands. */
+ * init, add each shared path in order, end. Only the nodes from the root to the last path are held. When a node is
+ * left, its result is settled: if all matching paths are below one child, the child's result holds, and moves up to the
+ * node if the child holds all pages of both sides anyway; else the node is a mirror if it shares and matches enough,
+ * instead of what was found below it; else what was found below it holds. */
 
 /* A node of the tree of the shared paths of two prefixes. */
 typedef struct mirror_node {
@@ -598,7 +598,7 @@ static bool settle_by_child(mirror_tree *tree, const mirror_node *node, unsigned
     return true;
 }
 
-/* What is told of a node that is left. */
+/* Settles the result of a node that is left. */
 static bool settle(mirror_tree *tree, unsigned depth) {
     const mirror_node *node = &tree->node[depth];
     if (node->parts == 1 && !node->own)

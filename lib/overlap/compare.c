@@ -1,21 +1,21 @@
-/* compare.c - candidates are compared on their texts, and those that are pairs are given in order.
+/* compare.c - compares candidates on their texts, and gives pairs in order.
  *
- * Hits come sorted, so that those of one pair stand together. A pair that only shares keys is a candidate when one side
- * shares as many as containment C lets expect, less four standard deviations: of x keys C * x, deviation
- * sqrt(C (1 - C) x). Keys that are so frequent that they do not hit all pairs count as shared. A batch of candidates is
- * compared by all threads (containment on the sets of features, then the passages), then given by this one. */
+ * Hits are sorted, so that those of one pair are adjacent. A pair that only shares keys is a candidate when one side
+ * shares as many as containment C predicts, less four standard deviations: of x keys C * x, deviation sqrt(C (1 - C)
+ * x). Keys too frequent to hit all pairs count as shared. A batch of candidates is compared by all threads (containment
+ * on the sets of features, then the passages), then given by this one. */
 #include "overlap/overlap.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <zstd.h>
 
-/* One pair of 30,000 at the very threshold is farther off. */
+/* One pair of 30,000 exactly at the threshold is farther off. */
 #define DEVIATIONS 4
 
 /* Candidates a thread takes at a time: neighbours have the same A, which is then read once. */
 #define CHUNK 8
-/* Candidates of a batch, a thread: enough that the threads end together. */
+/* Candidates per batch and thread: enough for the threads to finish together. */
 #define BATCH 64
 
 /* Bytes of a passage that are given. */
@@ -30,7 +30,7 @@ typedef struct overlap_text {
 
 typedef struct overlap_pair {
     uint32_t a, b;
-    bool found; /* it is a pair; only then there is the rest */
+    bool found; /* it is a pair; the rest is set only then */
     double containment_ab, containment_ba;
     doppel_passages passages;
     doppel_slice *begins; /* lengths; where they are is known when they are given */
@@ -101,7 +101,7 @@ static doppel_status fail(comparer *c, doppel_status status) {
     return status == DOPPEL_OK ? status : dp_fail(&c->error, status, "%s", doppel_status_name(status));
 }
 
-/* Reads A, unless it is there from the pair before. */
+/* Reads A, unless the pair before had the same. */
 static doppel_status read_a(comparer *c, size_t number) {
     if (c->a_number == number)
         return DOPPEL_OK;
@@ -125,7 +125,7 @@ static doppel_status find_words(const doppel_recipe *recipe, const overlap_text 
     return DOPPEL_OK;
 }
 
-/* Both have the same words: the one passage is all of them. Copies to the byte need not be looked at. */
+/* Both have the same words: the one passage is all of them. Byte-identical copies need not be examined. */
 static doppel_status match_whole(comparer *c, overlap_pair *pair) {
     text_words *a = &c->a_words, b;
     bool same = c->a.text.size == c->b.text.size && !memcmp(c->a.text.data, c->b.text.data, c->a.text.size);
@@ -269,11 +269,11 @@ typedef struct comparison {
     overlap_pair *pairs;
     size_t count, room;
     atomic_size_t next;
-    comparer *comparers; /* one a thread */
+    comparer *comparers; /* one per thread */
     const uint64_t *hit; /* that comes next; NULL: none is left */
 } comparison;
 
-/* Whether this number of shared keys of a document may be containment enough. */
+/* Whether this number of shared keys of a document may mean enough containment. */
 static bool may_contain(const dp_overlap_work *work, uint32_t document, uint64_t shared) {
     double c = work->plan.containment, frequent = work->frequent[document], x = work->live[document] + frequent;
     return shared && (double)shared + frequent >= c * x - DEVIATIONS * sqrt(c * (1 - c) * x);

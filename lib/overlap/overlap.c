@@ -1,8 +1,9 @@
-/* overlap.c - documents that contain much of one another: read; who shares hashes; what they share (compare.c).
+/* overlap.c - documents that contain much of one another: reading; pairs that share hashes; what they share
+ * (compare.c).
  *
- * Threads sketch and pack; what they write for a document (its head, id, packed text, hashes) is taken apart in input
- * order: the text goes to a file, the hashes and the digest to be sorted. Then the sorted hashes are gone through, and
- * each that stands in several documents hits their pairs.
+ * Threads sketch and compress; what they write for a document (its head, id, packed text, hashes) is processed in input
+ * order: the text goes to a file, the hashes and the digest to be sorted. Then each sorted hash that occurs in several
+ * documents hits their pairs.
  *
  * A hash of a run makes a candidate by itself, as the same words do. Hashes for containment are counted, where they are
  * keys of one of the two documents: of the x keys of a document whose containment is c, a number near c * x is shared
@@ -13,16 +14,16 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* Fast: packing is to cost less than sketching. */
+/* Fast: compression should cost less than sketching. */
 #define PACK_LEVEL 1
 
-/* Digests of earlier documents that are kept to tell copies at once: 1 MiB. */
+/* Digests of earlier documents kept to recognise copies at once: 1 MiB. */
 #define SEEN ((size_t)1 << 16)
 
-/* A hash makes at most half as many pairs as this, a document. */
+/* A hash makes at most half this many pairs per document. */
 enum { MOST_MEMBERS = 128 };
 
-/* Whether the documents before `against` stand on the one side, the others on the other. */
+/* Whether documents are on two sides: those of `against` and the others. */
 static bool has_two_sides(const dp_overlap_work *work) {
     return work->options.against_count;
 }
@@ -274,7 +275,7 @@ static doppel_status pair_other(dp_overlap_work *work, const hash_members *h, ha
     return DOPPEL_OK;
 }
 
-/* One more than there is room for, or many more. */
+/* One more document than there is room for, or many more. */
 static doppel_status add_frequent(dp_overlap_work *work, hash_members *h, hash_member m, doppel_error *error) {
     bool one_side = !has_two_sides(work);
     for (size_t i = 1; i < h->count && one_side && !h->frequent; i++)
@@ -296,7 +297,7 @@ static doppel_status add_member(dp_overlap_work *work, hash_members *h, hash_mem
     return DOPPEL_OK;
 }
 
-/* All documents with the hash have come. */
+/* After the last document with the hash. */
 static doppel_status end_hash(dp_overlap_work *work, hash_members *h, doppel_error *error) {
     bool all_pairs = !has_two_sides(work) && !h->frequent;
     for (size_t i = 0; i < h->count; i++) {
@@ -346,15 +347,15 @@ static doppel_status find_hits(dp_overlap_work *work, doppel_error *error) {
 
 /* ---- the call ---- */
 
-/* Hashes take most of the memory while documents are read, hits while hashes are gone through; digests are few. The
- * hashes' sorter then holds parts of its runs, within its own share. */
+/* Hashes take most of the memory while documents are read, hits while hashes are scanned; digests are few. The hashes'
+ * sorter then holds parts of its runs, within its own share. */
 static void init_sorters(dp_overlap_work *work) {
     dp_sorter_options options = {.tmp = work->options.tmp, .stop = work->input.stop};
     options.words = 3, options.keys = 2, options.memory = work->memory / 8;
     dp_sorter_init(&work->digests, &options);
     options.words = 2, options.keys = 1, options.memory = work->memory / 2;
     dp_sorter_init(&work->samples, &options);
-    /* Where hits are not counted, one of each pair is enough. */
+    /* If hits are not counted, one per pair is enough. */
     options.words = 1, options.unique = !work->plan.sample, options.memory = work->memory / 8 * 3;
     dp_sorter_init(&work->hits, &options);
 }

@@ -1,8 +1,7 @@
-/* overlap.h - documents that contain much of one another: doppel_overlap_find() is
- * documents -> overlap.c (texts to a file, hashes by samples.c; who shares hashes?) -> compare.c (what do they share,
- * really?).
+/* overlap.h - documents that contain much of one another: doppel_overlap_find() is documents -> overlap.c (texts to a
+ * file, hashes by samples.c; which pairs share hashes?) -> compare.c (what do they share?).
  *
- * A document is known by its number in the order of reading; those of `against` come first. */
+ * A document is identified by its number in the order of reading; those of `against` come first. */
 #ifndef DP_OVERLAP_H
 #define DP_OVERLAP_H
 
@@ -17,7 +16,7 @@ enum { DP_OVERLAP_SURE = 0, DP_OVERLAP_KEY_A = 1, DP_OVERLAP_KEY_B = 2 };
 /* What is looked for, and by which hashes. */
 typedef struct dp_overlap_plan {
     double containment; /* 0: not by it */
-    uint64_t sample;    /* features that are 0 mod it tell containment; 0: none */
+    uint64_t sample;    /* features that are 0 mod it estimate containment; 0: none */
     size_t keys;        /* how many of these are counted, the least of a document */
     size_t words;       /* the length of runs; 0: none */
     size_t gram;        /* features of a gram, the unit of runs */

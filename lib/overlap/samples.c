@@ -1,18 +1,18 @@
-/* samples.c - the hashes by which documents meet.
+/* samples.c - the hashes by which documents are paired.
  *
  * For containment: the features that are 0 mod `sample`. Whether one is chosen depends on itself alone, so a feature
- * that two documents share is chosen in both or in neither. The least of a document's are its keys; the share of the
- * keys that another document has, whether as keys or not, tells the containment in it.
+ * that two documents share is chosen in both or in neither. The smallest of a document's are its keys; the share of the
+ * keys that another document has, whether as keys or not, estimates the containment in it.
  *
- * For runs of N words: grams that are chosen by winnowing (lib/sketch/winnow.c), of which every shared run has one.
- */
+ * For runs of N words: grams that are chosen by winnowing (lib/sketch/winnow.c), of which every shared run has
+ * one. */
 #include "kernel/kernel.h"
 #include "overlap/overlap.h"
 #include "sketch/sketch.h"
 
 #include <math.h>
 
-/* Where nothing is asked for: a borrowed paragraph, which is little of a long essay, or a fifth of a text in pieces. */
+/* The default: a copied paragraph, which is a small part of a long essay, or a fifth of a text in pieces. */
 #define USUAL_CONTAINMENT 0.2
 #define USUAL_WORDS 30
 #define USUAL_SAMPLE 4
@@ -37,7 +37,7 @@ static doppel_status plan_words(dp_overlap_plan *plan, uint64_t words, const dop
     plan->window = window < features ? window : features;
     plan->gram = features - plan->window + 1;
     plan->words = (size_t)words;
-    /* Passages show why a pair is one: all that is shared, where it is one by containment. */
+    /* Passages explain a pair: for one by containment, everything shared. */
     if (!plan->sample)
         plan->passage = plan->words;
     return DOPPEL_OK;

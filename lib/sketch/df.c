@@ -3,8 +3,8 @@
  * Made by a builder: doppel_df_builder_create, _add a document's features, _save; or by merging tables. Counts live in
  * a hash table. When it would outgrow its memory, it is written out as a table file of its own; saving merges those
  * files with what is left in memory. A table is mapped from its file: doppel_df_open, _get, _close. The hashes are well
- * mixed, so that a feature is found by interpolation in two or three steps; a table that was made to prevent that is
- * searched by halves. */
+ * mixed, so that a feature is found by interpolation in two or three steps; a table crafted to prevent that is searched
+ * by bisection. */
 #include "sketch/df.h"
 
 #include <errno.h>
@@ -59,7 +59,7 @@ static doppel_status map_file(const char *path, doppel_df *df, doppel_error *err
     return DOPPEL_OK;
 }
 
-/* The size the header speaks of, or 0 when that is more than there can be. */
+/* The size the header implies, or 0 if it is impossible. */
 static uint64_t expected_size(const dp_df_header *header) {
     if (header->features > (UINT64_MAX >> 5))
         return 0;
@@ -126,7 +126,7 @@ void doppel_df_close(doppel_df *df) {
 
 __extension__ typedef unsigned __int128 wide;
 
-/* Steps by interpolation before the search goes on by halves. */
+/* Interpolation steps before falling back to bisection. */
 #define GUESSES 8
 
 uint64_t doppel_df_get(const doppel_df *df, uint64_t hash) {
@@ -180,8 +180,8 @@ const char *doppel_df_digest(const doppel_df *df) {
 
 /* ---- writing: the merge of sorted runs.
  *
- * The runs are merged twice, for the hashes and for the counts, as these stand apart in the file; then the file is
- * mapped for its checksum. It is written beside its place, synced and renamed, so that a table is whole or absent. */
+ * The runs are merged twice, for the hashes and for the counts, as these are separate in the file; then the file is
+ * mapped for its checksum. It is written beside its path, synced and renamed, so that a table is complete or absent. */
 
 /* A sorted list of features and counts: what the writer merges. */
 typedef struct df_run {
@@ -200,7 +200,7 @@ typedef struct df_content {
     uint32_t min_df;
 } df_content;
 
-/* The runs that are not at their end, as a heap by the hash each stands at: the smallest is first. */
+/* The runs that are not at their end, as a heap by their current hash: the smallest is first. */
 typedef struct heap {
     df_run **runs;
     size_t count;
@@ -253,7 +253,7 @@ static bool next_feature(heap *h, uint64_t *hash, uint32_t *df) {
     return true;
 }
 
-/* Writes the hashes (or the counts) of all features that are frequent enough; gives how many. */
+/* Writes the hashes (or the counts) of all features that are frequent enough; returns how many. */
 static uint64_t write_column(FILE *file, const df_content *content, heap *h, bool counts) {
     uint64_t hash = 0, features = 0;
     uint32_t df;
@@ -308,7 +308,7 @@ static bool write_checksum(int file) {
     return done;
 }
 
-/* Writes all of the file; gives what went wrong, or 0. */
+/* Writes the whole file; returns an errno, or 0. */
 static int write_file(int number, const df_content *content, heap *h) {
     errno = 0;
     int stream = dup(number);
@@ -386,7 +386,7 @@ struct doppel_df_builder {
     uint64_t documents;
     dp_hashmap counts; /* by feature */
     size_t most_features;
-    char *folder; /* of the files written out; made when the first one is */
+    char *folder; /* of the files written out; created with the first one */
     char *tmp;
     char **files;
     size_t file_count, file_capacity;
@@ -450,7 +450,7 @@ static doppel_status spill(doppel_df_builder *b, doppel_error *error) {
         free_run(&run);
     }
     if (status) {
-        unlink(name.data); /* it may be there, though not safely */
+        unlink(name.data); /* it may exist, but not durably */
         dp_buffer_free(&name);
         return status;
     }
@@ -468,8 +468,8 @@ doppel_status doppel_df_builder_create(const doppel_recipe *recipe, size_t memor
     const char *environment = getenv("TMPDIR");
     b->tmp = strdup(tmp ? tmp : environment && *environment ? environment : "/tmp");
     b->recipe = strdup((recipe ? recipe : dp_recipe_default())->features.data);
-    /* While the table doubles there are one and a half of it; sorting takes 20 bytes a feature beside one of it, which
-     * has two features at most for each three places of 16 bytes, and so is less than twice of it. */
+    /* While the table doubles there are one and a half of it; sorting takes 20 bytes per feature beside one of it,
+     * which has two features at most for each three places of 16 bytes, and so is less than twice of it. */
     size_t bytes = (memory ? memory : DEFAULT_MEMORY) / 2;
     for (b->most_features = LEAST_FEATURES; dp_hashmap_bytes(2 * b->most_features) <= bytes;)
         b->most_features *= 2;

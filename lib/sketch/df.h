@@ -1,4 +1,4 @@
-/* df.h - the file of document frequencies (docs/FORMAT.md section 7), for df.c and those who test it. */
+/* df.h - the file of document frequencies (docs/FORMAT.md section 7), for df.c and its tests. */
 #ifndef DP_DF_H
 #define DP_DF_H
 
@@ -32,7 +32,7 @@ static inline uint64_t dp_df_padded(uint64_t length) {
     return (length + 7) / 8 * 8;
 }
 
-/* XXH3 of a whole file in memory, taking its checksum field as zero; false when there is no memory. */
+/* XXH3 of a whole file in memory, taking its checksum field as zero; false when out of memory. */
 bool dp_df_checksum(const uint8_t *file, size_t size, uint64_t *checksum);
 
 #endif

@@ -55,7 +55,7 @@ static doppel_status open_digest(const char *name, dp_hasher *hasher) {
     ERR_set_mark();
     EVP_MD *digest = EVP_MD_fetch(NULL, name, NULL);
     ERR_pop_to_mark();
-    /* A hash is the first 8 bytes; what has fewer, or a length of the caller's choice that is not set, is none. */
+    /* A hash is the first 8 bytes; digests with fewer, or without a fixed length, are refused. */
     if (!digest || EVP_MD_get_size(digest) < 8 || EVP_MD_get_flags(digest) & EVP_MD_FLAG_XOF) {
         EVP_MD_free(digest);
         return DOPPEL_ERROR_USAGE;

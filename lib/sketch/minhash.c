@@ -1,8 +1,8 @@
-/* minhash.c - signatures and samples of a set of feature hashes, and the bands by which signatures meet.
+/* minhash.c - signatures and samples of a set of feature hashes, and the bands by which signatures are matched.
  *
  * Signatures are made by fast similarity sketching (Dahlgaard, Knudsen, Thorup, FOCS 2017; docs/FORMAT.md section 5):
- * one look at each hash fills most slots at once, and only while slots are empty are the hashes looked at again. So a
- * long document costs one step a feature, whatever the number of slots, and a short one about slots * ln(slots) steps;
+ * one pass over the hashes fills most slots at once, and more passes are made only while slots are empty. So a long
+ * document costs one step per feature, whatever the number of slots, and a short one about slots * ln(slots) steps;
  * each slot still agrees between two sets with probability equal to their Jaccard similarity. */
 #include "kernel/kernel.h"
 #include "sketch/sketch.h"
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A sorted copy without repeats; NULL when there is no memory. */
+/* A sorted copy without repeats; NULL when out of memory. */
 static uint64_t *copy_distinct(const uint64_t *hashes, size_t count, size_t *distinct) {
     uint64_t *copy = count > SIZE_MAX / 16 ? NULL : malloc(count * 2 * sizeof *copy);
     if (!copy)
@@ -22,9 +22,9 @@ static uint64_t *copy_distinct(const uint64_t *hashes, size_t count, size_t *dis
 }
 
 /* Fills all slots. Rounds from t on fill slot after slot, so that 2t rounds always suffice. Few distinct hashes need
- * many rounds, and are made distinct before them: a text that repeats itself costs no more than another. That is sure
- * when so many hashes leave a slot empty, for which the odds are t / e^16; else it waits until the sort costs no more
- * than the rounds did. */
+ * many rounds, and are made distinct before them: a text that repeats itself costs no more than another. That is clear
+ * when this many hashes leave a slot empty, which has probability t / e^16; otherwise it waits until the sort costs no
+ * more than the rounds did. */
 static bool fill_slots(const uint64_t *hashes, size_t count, uint64_t *slots, size_t t) {
     dp_minhash_round_fn run = dp_minhash_round_kernel();
     uint64_t *distinct = NULL;
@@ -70,10 +70,10 @@ size_t doppel_sample(uint64_t *hashes, size_t count, uint64_t p) {
 
 /* ---- bands of signatures: how many for a threshold, and the keys of a document's bands ---- */
 
-/* The share of pairs at the very threshold that is found; of those above it more are. */
+/* The share of pairs exactly at the threshold that is found; above it more are. */
 #define RECALL 0.999
-/* More rows let fewer pairs through that are not near enough, but need more bands. Few rows let so many through that
- * more bands are worth it. */
+/* More rows let fewer far pairs through, but need more bands. Few rows let so many through that more bands are worth
+ * it. */
 #define USUAL_BANDS 32
 #define FEW_ROWS 4
 

@@ -1,6 +1,6 @@
 /* sketch.h - words to fingerprints, signatures, samples and digests: the parts that sketching is made of.
  *
- * The public calls are in doppel.h. This header is what the stages below see besides. */
+ * The public calls are in doppel.h. This header is for the stages below. */
 #ifndef DP_SKETCH_H
 #define DP_SKETCH_H
 
@@ -41,14 +41,14 @@ typedef struct dp_hasher {
     uint64_t (*function)(const void *bytes, size_t length, uint64_t seed); /* NULL: a digest of libcrypto */
     void *digest, *context;
     bool is_fast, is_murmur3;
-    bool failed;   /* libcrypto had no memory: what it gave is not a hash */
+    bool failed;   /* libcrypto was out of memory: its result is not a hash */
     char name[64]; /* its one name, lower-case */
 } dp_hasher;
 
 doppel_status dp_hasher_open(const char *name, dp_hasher *hasher);
 void dp_hasher_close(dp_hasher *hasher);
 uint64_t dp_hasher_run(dp_hasher *hasher, const void *bytes, size_t length, uint64_t seed);
-/* Names to show a user who asked for another one. */
+/* Names to list in the message for an unknown one. */
 extern const char dp_hash_names[];
 
 /* ---- document frequencies ---- */
@@ -73,14 +73,14 @@ typedef struct dp_winnowed {
     uint32_t gram, first;
 } dp_winnowed;
 
-/* Chooses of count >= window grams; gives how many are chosen, at most count - window + 1. */
+/* Chooses among count >= window grams; returns how many are chosen, at most count - window + 1. */
 size_t dp_winnow(const uint64_t *grams, size_t count, size_t window, dp_winnowed *chosen);
 
 /* ---- bands of signatures: how many for a threshold, and the keys of a document's bands.
  *
  * A signature of bands * rows slots (docs/FORMAT.md section 5) agrees in a slot with probability J, the similarity, so
- * two documents share some band with probability 1 - (1 - J^rows)^bands. A band's rows are hashed to 32 bits: documents
- * that share a key by chance are told apart when they are verified. */
+ * two documents share some band with probability 1 - (1 - J^rows)^bands. A band's rows are hashed to 32 bits: chance
+ * collisions are removed by verification. */
 
 enum { DP_MOST_BANDS = 64, DP_MOST_SLOTS = 1024 };
 
@@ -91,7 +91,7 @@ double dp_bands_recall(double similarity, int bands, int rows);
 /* The keys of a document's bands, `bands` of them, from its features. Errors: DOPPEL_ERROR_MEMORY. */
 doppel_status dp_bands_keys(const uint64_t *set, size_t count, int bands, int rows, uint32_t *keys);
 
-/* The key of a band, of all its bits. */
+/* The 32-bit key of a band from its wide key. */
 static inline uint32_t dp_narrow_key(uint64_t wide) {
     return (uint32_t)(wide >> 16);
 }

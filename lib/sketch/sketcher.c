@@ -82,7 +82,7 @@ static bool sort_features(uint64_t *low, uint64_t *high, size_t count) {
     return true;
 }
 
-/* Distinct features move to the front of the arrays, with their weights; gives how many. */
+/* Distinct features move to the front of the arrays, with their weights; returns how many. */
 static size_t weigh_distinct(const doppel_recipe *recipe, uint64_t *low, uint64_t *high, size_t count,
                              int64_t *weights) {
     size_t distinct = 0;
@@ -555,7 +555,7 @@ doppel_status doppel_sketch_batch(const doppel_recipe *recipe, const doppel_slic
     return dp_fail(error, b.status, "text %zu: %s", b.first_bad, doppel_status_name(b.status));
 }
 
-/* ---- where the words of a text stand ---- */
+/* ---- the positions of a text's words ---- */
 
 void doppel_ranges_free(doppel_ranges *ranges) {
     if (!ranges)

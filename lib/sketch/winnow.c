@@ -1,4 +1,4 @@
-/* winnow.c - hashes by which shared runs of words meet.
+/* winnow.c - hashes by which shared runs of words are found.
  *
  * A run of N features holds `window` grams in a row, a gram being N - window + 1 of them. Of every `window` grams in a
  * row the one with the least hash is chosen (winnowing). Which one that is depends on the run alone, so wherever the

@@ -1,7 +1,7 @@
-/* check.c - whether a folder is whole: dp_store_check.
+/* check.c - checks a folder: dp_store_check.
  *
  * A child process walks the folder, so that whatever a damaged file does to a reader happens there. Its findings come
- * through a pipe, a line each; when it dies, that is one more. The child looks, in this order, whether
+ * through a pipe, one per line; if it dies, that is one more. The child checks, in this order, whether
  *   1. the file is LMDB's and whole, its databases can be opened, settings and state are there;
  *   2. each database can be walked, its numbers ascend, and it has as many entries as it says;
  *   3. each value has its checksum, traces and records can be decoded, sets ascend and are as long as their record
@@ -26,14 +26,14 @@
 #include <unistd.h>
 #include <zstd.h>
 
-/* Shared memory of parent and child: what the child has found so far, and where it is. */
+/* Shared memory of parent and child: the child's findings so far, and its position. */
 typedef struct check_progress {
     doppel_verified found;
     int db;          /* a database; -1: before all of them */
     uint64_t number; /* in it; 0: its beginning */
 } check_progress;
 
-/* Findings that are reported of each database; of the rest only their number is. */
+/* Findings reported per database; the rest are only counted. */
 enum { MOST_FINDINGS = 100 };
 
 typedef struct folder_check {
@@ -44,8 +44,8 @@ typedef struct folder_check {
     dp_snapshot now;
     uint64_t *used; /* a bit for each page that something leads to */
     dp_store_state state;
-    uint64_t told;  /* findings in this database */
-    dp_hashmap bad; /* numbers that are lost or not whole */
+    uint64_t reports; /* findings in this database */
+    dp_hashmap bad;   /* numbers that are lost or incomplete */
 } folder_check;
 
 /* "records", ... */
@@ -60,7 +60,7 @@ static const char *database_name(int db) {
 __attribute__((format(printf, 2, 3))) static void report(folder_check *w, const char *format, ...) {
     char line[1024];
     va_list args;
-    if (w->told++ >= MOST_FINDINGS)
+    if (w->reports++ >= MOST_FINDINGS)
         return;
     va_start(args, format);
     int length = vsnprintf(line, sizeof line - 1, format, args);
@@ -74,14 +74,14 @@ __attribute__((format(printf, 2, 3))) static void report(folder_check *w, const 
 }
 
 static void end_findings(folder_check *w, int db) {
-    uint64_t more = w->told > MOST_FINDINGS ? w->told - MOST_FINDINGS : 0;
-    w->told = 0;
+    uint64_t more = w->reports > MOST_FINDINGS ? w->reports - MOST_FINDINGS : 0;
+    w->reports = 0;
     if (more)
         report(w, "%" PRIu64 " more findings in the %s", more, database_name(db));
-    w->told = 0;
+    w->reports = 0;
 }
 
-/* A number that is lost or not whole. */
+/* Marks a number that is lost or incomplete. */
 static void mark_bad(folder_check *w, uint64_t number) {
     uint64_t *value = dp_hashmap_add(&w->bad, number);
     if (!value)
@@ -102,7 +102,7 @@ static void mark_bad(folder_check *w, uint64_t number) {
 
 /* ---- looking up ---- */
 
-/* A value whose checksum is right; false: there is none. */
+/* A value with a valid checksum; false: there is none. */
 static bool get(const folder_check *w, int part, uint64_t number, doppel_slice *bytes) {
     dp_page_value found;
     return !dp_btree_get(&w->now.pages, &w->now.db[part], number, &found) &&
@@ -207,7 +207,7 @@ static void check_link_target(folder_check *w, uint64_t number, uint64_t copy) {
     dp_trace trace;
     if (!exists(w, DP_PART_TRACE, number))
         report(w, "number %" PRIu64 " has a link, but is not there", number);
-    /* A trace that is damaged has been told. */
+    /* A damaged trace has been reported. */
     if (!exists(w, DP_PART_TRACE, copy))
         report(w, "number %" PRIu64 " has a link to number %" PRIu64 ", which is not there", number, copy);
     else if (get_trace(w, copy, &trace) && (trace.kind != DP_TRACE_COPY || trace.of != number))
@@ -253,7 +253,7 @@ static void end_database(folder_check *w, int db, uint64_t damaged, uint64_t see
         report(w, "%" PRIu64 " page%s of the %s cannot be read", damaged, damaged == 1 ? "" : "s", database_name(db));
     if (entries != seen)
         report(w, "of %" PRIu64 " %s %" PRIu64 " can be read", entries, database_name(db), seen);
-    /* What cannot be read of the traces is lost, whatever its numbers are. */
+    /* Unreadable traces are lost, whatever their numbers. */
     if (db == DP_PART_TRACE)
         w->place->found.damaged += entries > seen ? entries - seen : damaged;
     end_findings(w, db);
@@ -313,7 +313,7 @@ static void check_pages(folder_check *w) {
 
 /* ---- all of it ---- */
 
-/* What is right: every trace whose number is in order. */
+/* Counts intact documents: every trace whose number is not marked. */
 static void count_right(folder_check *w) {
     dp_cursor cursor = {0};
     dp_page_value value;
@@ -342,7 +342,7 @@ static void check_meta(folder_check *w) {
     w->state.last = UINT64_MAX;
 }
 
-/* Big enough for any file: dp_env_open goes below it where it has to. */
+/* Big enough for any file: dp_env_open uses less if it has to. */
 #define MAP ((uint64_t)1 << 36)
 
 static doppel_status open_generation(folder_check *w, const char *folder, uint64_t generation, doppel_error *error) {

@@ -1,23 +1,23 @@
 /* compact.c - the next generation of a store in a folder (compact), and copies of it (backup): a new file with what is
- * kept, in order. Views and writes go on meanwhile.
+ * kept, in order. Views and writes continue during it.
  *
- * A copy is made in steps of a few MiB, each of one moment of the old file. A backup has the same moment in all of
- * them. A compaction begins each step anew, at the number where the last one ended, so that no page of the old file is
- * kept from being used again for long; what was written since is caught up with:
+ * A copy is made in steps of a few MiB, each from one snapshot of the old file. A backup uses the same snapshot for all
+ * of them. A compaction begins each step with a new one, at the number where the last one ended, so that no page of the
+ * old file is kept from reuse for long; what was written since is caught up with:
  *   1. traces with all their parts, then links, then counts, each from the first number to the last;
  *   2. rounds (catch_up), each of one moment: what has come after the last number that was copied; then every number
  *      before it that a writer has touched (dp_touched_list): it is deleted if it is gone, or its count copied again.
  *      Then the copy is what the old file was at that moment, and its entries are counted (check_complete). Rounds are
  *      repeated until little is left;
  *   3. with writers shut out (`writing`), one last round; then the new file takes the old one's place (finish).
- * A write waits for the third step alone: a round of a few hundred numbers and two syncs. A view waits for nothing.
+ * A write waits only for the third step: a round of a few hundred numbers and two syncs. A view waits for nothing.
  *
- * The next generation is whole and synced before doppel.index names it; then the old one says that it has a successor,
- * for processes that read it, and is removed. Whatever happens on the way, doppel.index names a whole file; the other
- * one is removed by the next writer. A backup is the same file in another folder, with everything.
+ * The next generation is complete and synced before doppel.index names it; then the old one is marked as having a
+ * successor, for processes that read it, and is removed. Whatever happens on the way, doppel.index names a complete
+ * file; the other one is removed by the next writer. A backup is the same file in another folder, with everything.
  *
- * Nothing is copied that is not whole: every checksum is compared, every document needs its record and what that speaks
- * of, and of each database there must be as many entries as it says. At the first that is wrong there is no copy.
+ * Nothing is copied that is not whole: every checksum is compared, every document needs its record and the parts it
+ * mentions, and each database must have as many entries as it says. At the first error there is no copy.
  *
  * A folder of format 1 becomes one of format 2 when it is compacted: the next generation has a secret, and the hashes
  * of names in its traces are computed again from the records. A backup of it stays as it is. */
@@ -33,7 +33,7 @@
  * on the same disk. */
 #define STEP_BYTES ((size_t)4 << 20)
 
-/* With so few numbers left to catch up with, or after so many rounds, writers are shut out for the last one. */
+/* With this few numbers left to catch up with, or after this many rounds, writers are blocked for the last one. */
 enum { FEW_LEFT = 256, MOST_ROUNDS = 64 };
 
 typedef struct store_copy {
@@ -43,19 +43,19 @@ typedef struct store_copy {
     char *path;             /* of the new one */
     dp_env to;
     MDB_txn *write;
-    volatile bool putting; /* LMDB is at work on it */
+    volatile bool putting; /* LMDB is writing to it */
     size_t pending;        /* bytes of this step */
     uint64_t next;         /* the number after the last that was copied */
     dp_trace_filter *keep; /* NULL: everything, of one moment */
     void *user;
     dp_buffer bytes;             /* of a trace that is converted */
-    uint64_t removals, dangling; /* traces of removals, and links to nothing, that were left out */
+    uint64_t removals, dangling; /* traces of removals, and dangling links, that were left out */
     uint64_t *dropped;           /* other numbers that were left out, ascending */
     size_t dropped_count, dropped_room;
-    dp_touched_list touched; /* what writers tell */
-    dp_touched *later;       /* what was told of transactions after the moment at hand */
+    dp_touched_list touched; /* what writers report */
+    dp_touched *later;       /* what was reported by transactions after the current snapshot */
     size_t later_count, later_room;
-    char wrong[200]; /* what is damaged, where it can be said */
+    char wrong[200]; /* what is damaged, if known */
 } store_copy;
 
 /* ---- copying ---- */
@@ -77,7 +77,7 @@ static int copy_value(store_copy *c, int db, uint64_t number, MDB_val value) {
     return put(c, db, dp_number_key(&number), value, db == DP_DB_COUNTS ? 0 : MDB_APPEND);
 }
 
-/* A part that must be there. */
+/* A part that must exist. */
 static int copy_part(store_copy *c, dp_part part, uint64_t number, doppel_slice *bytes) {
     dp_page_value found;
     int reason = dp_btree_get(&c->now->pages, &c->now->db[part], number, &found);
@@ -134,7 +134,7 @@ static bool was_kept(const store_copy *c, uint64_t number) {
     return !mdb_get(c->write, c->to.db[DP_PART_TRACE], &key, &value);
 }
 
-/* Leaves out a trace that nobody wants; *out: it did. */
+/* Leaves out an unwanted trace; *out: it did. */
 static int leave_out(store_copy *c, const dp_trace *trace, bool *out) {
     bool removal = dp_trace_is_removal(trace);
     *out = c->keep && (removal || !c->keep(trace, c->user));
@@ -221,8 +221,8 @@ static int take_links(store_copy *c, uint64_t number, const dp_page_value *found
 
 /* ---- steps ---- */
 
-/* What reads the old file does so where a page may turn out not to be readable. A transaction that LMDB was interrupted
- * in cannot even be given up. */
+/* Reads the old file in a guarded section, as a page may be unreadable. A transaction in which LMDB was interrupted
+ * cannot even be aborted. */
 static int guarded(store_copy *c, int (*work)(store_copy *c, void *user), void *user) {
     dp_guard guard;
     if (!c->write)
@@ -240,7 +240,7 @@ static int guarded(store_copy *c, int (*work)(store_copy *c, void *user), void *
 /* Entries of a database, from a number on. */
 typedef struct entries_copy {
     int db;
-    uint64_t from; /* the number to go on at */
+    uint64_t from; /* the next number */
     int (*take)(store_copy *c, uint64_t number, const dp_page_value *found);
 } entries_copy;
 
@@ -259,7 +259,7 @@ static int copy_some(store_copy *c, void *user) {
     return reason;
 }
 
-/* Commits what was copied, and syncs it: so what a later sync has to wait for is never more than a step. */
+/* Commits what was copied, and syncs it: so a later sync never has to wait for more than a step. */
 static int commit_step(store_copy *c) {
     MDB_txn *full = c->write;
     c->write = NULL;
@@ -282,8 +282,8 @@ static void leave_view(store_copy *c) {
     c->now = NULL;
 }
 
-/* The present moment, for a compaction; what was copied is committed, so that LMDB's lock is not held while this waits
- * for one of the store's. */
+/* Moves to the current snapshot, for a compaction; what was copied is committed, so that LMDB's lock is not held while
+ * this waits for a lock of the store. */
 static doppel_status renew(store_copy *c, doppel_error *error) {
     if (!c->keep)
         return DOPPEL_OK;
@@ -296,7 +296,7 @@ static doppel_status renew(store_copy *c, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* All entries from there on, in steps of one moment each, or all of the moment at hand (`still`). */
+/* All entries from there on, in steps of one snapshot each, or all of the current snapshot (`still`). */
 static doppel_status copy_entries(store_copy *c, entries_copy e, bool still, doppel_error *error) {
     for (;;) {
         int reason = guarded(c, copy_some, &e);
@@ -325,7 +325,7 @@ static int delete_key(const store_copy *c, int db, uint64_t number, uint64_t *du
     return reason == MDB_NOTFOUND ? 0 : reason;
 }
 
-/* A number that is in the old file no more. */
+/* Removes a number that is no longer in the old file. */
 static int forget(store_copy *c, uint64_t number) {
     MDB_val key = dp_number_key(&number), value;
     doppel_slice bytes;
@@ -342,7 +342,7 @@ static int forget(store_copy *c, uint64_t number) {
     return 0;
 }
 
-/* Makes the copy of a number what it is now. One that was not copied yet comes in its turn. */
+/* Updates the copy of a number. One that was not copied yet is copied in its turn. */
 static int take_touched(store_copy *c, uint64_t number) {
     dp_page_value found;
     if (number >= c->next)
@@ -368,8 +368,8 @@ static int take_all_touched(store_copy *c, void *user) {
     return 0;
 }
 
-/* Takes over what writers have told so far; false: no memory. */
-static bool take_told(store_copy *c) {
+/* Takes what writers have reported so far; false: out of memory. */
+static bool take_reported(store_copy *c) {
     dp_touched_list *list = &c->touched;
     pthread_mutex_lock(&list->mutex);
     dp_touched *told = list->items;
@@ -391,10 +391,10 @@ static int compare_numbers(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* Numbers that were touched up to the moment at hand, ascending; false: no memory. free() them. */
+/* Numbers touched up to the current snapshot, ascending; false: out of memory. free() them. */
 static bool touched_by_now(store_copy *c, touched_numbers *list) {
     *list = (touched_numbers){0};
-    if (!take_told(c) || !(list->numbers = malloc((c->later_count + 1) * sizeof *list->numbers)))
+    if (!take_reported(c) || !(list->numbers = malloc((c->later_count + 1) * sizeof *list->numbers)))
         return false;
     size_t later = 0;
     for (size_t i = 0; i < c->later_count; i++) {
@@ -408,8 +408,8 @@ static bool touched_by_now(store_copy *c, touched_numbers *list) {
     return true;
 }
 
-/* Makes the copy what the old file is at this moment. What is told of a transaction is told before it can be seen, so
- * nothing that the moment shows is missing. */
+/* Brings the copy up to the current snapshot. A transaction is reported before it becomes visible, so nothing in the
+ * snapshot is missing. */
 static doppel_status catch_up(store_copy *c, doppel_error *error) {
     touched_numbers touched;
     DP_TRY(renew(c, error));
@@ -421,7 +421,7 @@ static doppel_status catch_up(store_copy *c, doppel_error *error) {
     return reason ? copy_failed(c, reason, error) : DOPPEL_OK;
 }
 
-/* Numbers that came, or were touched, since the last round. */
+/* Numbers added or touched since the last round. */
 static uint64_t count_left(store_copy *c) {
     const dp_lmdb_view *v = (const dp_lmdb_view *)c->view;
     pthread_mutex_lock(&c->touched.mutex);
@@ -430,7 +430,7 @@ static uint64_t count_left(store_copy *c) {
     return touched + c->later_count + (v->state.last >= c->next ? v->state.last - c->next + 1 : 0);
 }
 
-/* ---- whether all is there ---- */
+/* ---- completeness ---- */
 
 static int count_link(uint64_t number, void *user) {
     (void)number;
@@ -438,7 +438,7 @@ static int count_link(uint64_t number, void *user) {
     return 0;
 }
 
-/* What the old file still has of a number that was left out. */
+/* What the old file still has for a number that was left out. */
 static int count_dropped(store_copy *c, uint64_t number, uint64_t left[DP_DBS]) {
     dp_page_value found;
     dp_trace trace;
@@ -461,8 +461,8 @@ static int count_all_dropped(store_copy *c, void *user) {
     return 0;
 }
 
-/* Whether the copy, and what was left out, has as many entries as the old file says it has. The copy is of the moment
- * at hand. */
+/* Whether the copy, and what was left out, has as many entries as the old file says it has. The copy is of the current
+ * snapshot. */
 static doppel_status check_complete(store_copy *c, doppel_error *error) {
     const int databases[] = {DP_PART_TRACE, DP_DB_LINKS, DP_DB_COUNTS};
     uint64_t left[DP_DBS] = {[DP_PART_TRACE] = c->removals, [DP_DB_LINKS] = c->dangling};
@@ -505,7 +505,7 @@ static int copy_meta(store_copy *c, void *user) {
     return is_keyed(c) == c->to.names.keyed ? 0 : dp_names_put(c->write, &c->to, &c->to.names);
 }
 
-/* The state and the settings of the moment at hand, and the last commit. */
+/* Writes the state and the settings of the current snapshot, and makes the last commit. */
 static doppel_status end_copy(store_copy *c, doppel_error *error) {
     int reason = guarded(c, copy_meta, NULL);
     if (!reason) {
@@ -532,11 +532,11 @@ static doppel_status size_of_map(dp_lmdb *store, uint64_t *map, doppel_error *er
     return status;
 }
 
-/* A new file with the access rights of the old one. Nothing of it counts before it is whole, so single commits are not
+/* A new file with the access rights of the old one. It does not count before it is complete, so single commits are not
  * synced. */
 static doppel_status open_new(store_copy *c, uint64_t map, doppel_error *error) {
     const dp_lmdb_view *v = (const dp_lmdb_view *)c->view;
-    /* It is smaller than the old one, but pages are used and freed on the way, and more is written meanwhile. */
+    /* It is smaller than the old one, but pages are used and freed on the way, and more is written during the copy. */
     uint64_t most = 2 * (c->now->pages.meta.last + 1) * c->now->pages.size + STEP_BYTES;
     DP_TRY(dp_env_open(&c->to, c->path, DP_ENV_NEW, map > most ? map : most, error));
     char *old = dp_folder_file(c->store->folder, v->generation), *lock = old ? dp_format("%s-lock", old) : NULL;
@@ -584,7 +584,7 @@ static void remove_file(const char *path, const char *ending) {
     free(name);
 }
 
-/* A copy that did not come to its end, and what LMDB leaves beside one that did. */
+/* Removes an unfinished copy, and what LMDB leaves beside a finished one. */
 static void remove_beside(const char *path, bool all) {
     remove_file(path, "-lock");
     if (all) {
@@ -642,7 +642,7 @@ doppel_status dp_lmdb_backup(dp_store *given, const char *path, doppel_error *er
 
 /* ---- the next generation ---- */
 
-/* Readers in other processes look for it. Should it fail, they find out by doppel.index. It needs no sync once that is
+/* Readers in other processes look for it. If this fails, they find out from doppel.index. It needs no sync once that is
  * `durable`. */
 static void name_successor(dp_lmdb *store, uint64_t generation, bool durable) {
     char bytes[8];
@@ -677,7 +677,7 @@ static doppel_status switch_index(dp_lmdb *store, dp_folder_change *change, bool
     return status;
 }
 
-/* The last round, and the new file takes the old one's place. `writing` is held. */
+/* The last round; then the new file replaces the old one. `writing` is held. */
 static doppel_status take_place(store_copy *c, dp_folder_change *change, dp_retired *retired, doppel_error *error) {
     dp_lmdb *store = c->store;
     bool durable;
@@ -700,8 +700,8 @@ static doppel_status take_place(store_copy *c, dp_folder_change *change, dp_reti
     return DOPPEL_OK;
 }
 
-/* What can be written before writers are shut out is: the names of the new files, and the next doppel.index beside the
- * present one. */
+/* Everything possible is written before writers are blocked: the names of the new files, and the next doppel.index
+ * beside the current one. */
 static doppel_status finish(store_copy *c, doppel_error *error) {
     dp_lmdb *store = c->store;
     const dp_folder_index next = {dp_folder_format(&c->to.names), store->generation + 1};
@@ -726,8 +726,8 @@ static doppel_status finish(store_copy *c, doppel_error *error) {
     return DOPPEL_OK;
 }
 
-/* Until little is left that was written since. The first round ends with everything that was there when it began, and
- * all of it is counted then. */
+/* Repeats until little is left. The first round ends with everything that existed when it began, and all of it is then
+ * counted. */
 static doppel_status catch_up_beside(store_copy *c, doppel_error *error) {
     for (int round = 0; round < MOST_ROUNDS; round++) {
         DP_TRY(catch_up(c, error));
@@ -762,7 +762,7 @@ doppel_status dp_lmdb_compact(dp_store *given, dp_trace_filter *keep, void *user
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
     pthread_mutex_init(&c.touched.mutex, NULL);
     pthread_mutex_lock(&store->compacting);
-    /* What an earlier one left. */
+    /* Files left by an earlier one. */
     dp_folder_clear(store->folder, store->generation);
     set_touched(store, &c.touched);
     doppel_status status = make_next(&c, error);

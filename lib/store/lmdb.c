@@ -1,9 +1,9 @@
-/* lmdb.c - a store in an LMDB folder: what is done to its environment, its changes, its views. Opening one:
- * lmdb_folder.c; its file: lmdb_file.c.
+/* lmdb.c - a store in an LMDB folder: its environment, its changes, its views. Opening one: lmdb_folder.c; its file:
+ * lmdb_file.c.
  *
- * Changes of one write are one transaction: it is durable when its commit is, or it never was. Numbers only grow, so
- * parts are appended. A map that is full is grown and the transaction made again; after a commit that failed half way
- * LMDB has to be opened again.
+ * Changes of one write are one transaction: it is durable when its commit is, or it never happened. Numbers only grow,
+ * so parts are appended. A map that is full is grown and the transaction made again; after a commit that failed half
+ * way LMDB has to be opened again.
  *
  * LMDB trusts the pages it changes, and on a damaged one it does anything from ending the process to giving pages away
  * that are in use. So before each step the pages that it may read are checked (dp_btree_check): those on the way to a
@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the environment, while nobody uses it: another takes its place, or its map changes ---- */
+/* ---- the environment, while it is not in use: replaced, or its map resized ---- */
 
-/* A view that is idle: its transactions are of an environment that is replaced. */
+/* For an idle view: its transactions belong to a replaced environment. */
 static void forget_file(dp_lmdb_view *view) {
     mdb_txn_abort(view->txn);
     mdb_txn_abort(view->probe);
@@ -32,7 +32,7 @@ static void forget_file(dp_lmdb_view *view) {
     view->now.id = view->id = 0;
 }
 
-/* Views that are active hold what is retired; the others forget the file. The gate is held to write. */
+/* Active views hold the retired file; the others drop it. The gate is held to write. */
 static void retire_views(dp_lmdb *store, dp_retired *retired) {
     pthread_mutex_lock(&store->views_mutex);
     for (dp_lmdb_view *view = store->views; view; view = view->next) {
@@ -54,8 +54,8 @@ void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation, dp_ret
     store->generation = generation;
 }
 
-/* One holder less. To close a large file takes long: its pages leave the address space. */
-static void let_go(dp_lmdb *store, dp_retired *retired) {
+/* Releases one reference. Closing a large file takes long: its pages are unmapped. */
+static void release_retired(dp_lmdb *store, dp_retired *retired) {
     pthread_mutex_lock(&store->views_mutex);
     bool last = !--retired->holders;
     pthread_mutex_unlock(&store->views_mutex);
@@ -73,10 +73,10 @@ void dp_lmdb_release(dp_lmdb *store, dp_retired *retired) {
         if (!alone)
             usleep(1000);
     }
-    let_go(store, retired);
+    release_retired(store, retired);
 }
 
-/* Until no view is between begin and end; with the gate held to write none begins. */
+/* Waits until no view is between begin and end; with the gate held to write none begins. */
 static void await_views(dp_lmdb *store) {
     for (bool any = true; any;) {
         any = false;
@@ -151,7 +151,7 @@ static int try_read(MDB_env *env) {
     return reason;
 }
 
-/* After a failed commit: LMDB refuses everything until it is opened again. Nothing happens when it does not. */
+/* After a failed commit: LMDB refuses everything until it is reopened. Does nothing if it does not. */
 static doppel_status recover(dp_lmdb *store, doppel_error *error) {
     doppel_status status = DOPPEL_OK;
     pthread_rwlock_wrlock(&store->gate);
@@ -184,7 +184,7 @@ static doppel_status follow_index(dp_lmdb *store, doppel_error *error) {
 
 /* ---- writing ---- */
 
-/* Dead readers keep pages from being used again: they are looked for once in this many writes. */
+/* Dead readers keep pages from being reused: they are searched for once in this many writes. */
 enum { READER_CHECK = 64 };
 
 typedef struct transaction {
@@ -203,7 +203,7 @@ static int check(const transaction *w, int db, uint64_t number, uint64_t dup) {
     return dp_btree_check(&w->before.pages, &w->before.db[db], number, dup, &w->store->checked);
 }
 
-/* ---- what a change is made of ---- */
+/* ---- the parts of a change ---- */
 
 /* The value of a key, or MDB_NOTFOUND. */
 static int read_key(const transaction *w, int db, uint64_t number, MDB_val *value) {
@@ -253,7 +253,7 @@ static int add_parts(const transaction *w, const dp_change *change) {
     return 0;
 }
 
-/* Where the original is there. */
+/* If the original exists. */
 static int add_link(const transaction *w, const dp_change *change) {
     MDB_val key = dp_number_key(&change->link), value = dp_number_key(&change->number), trace;
     int reason = read_key(w, DP_PART_TRACE, change->link, &trace);
@@ -263,7 +263,7 @@ static int add_link(const transaction *w, const dp_change *change) {
     return mdb_put(w->txn, db_of(w, DP_DB_LINKS), &key, &value, 0);
 }
 
-/* In all, and at the number if that is there. */
+/* In all, and at the number if it exists. */
 static int add_count(transaction *w, const dp_change *change) {
     dp_counts counts = {0};
     MDB_val value;
@@ -299,6 +299,7 @@ typedef struct request {
     const dp_change *changes;
     size_t count;
     const dp_clock *clock;
+    const char *settings; /* to replace the stored ones; NULL: those stay */
     doppel_error *error;
     doppel_status status; /* of changes that cannot be made */
 } request;
@@ -327,7 +328,7 @@ static void touch_all(const transaction *w, const request *r) {
     pthread_mutex_unlock(&list->mutex);
 }
 
-/* Gives what LMDB says; 0 also when the changes cannot be made. */
+/* Returns LMDB's error code; 0 also when the changes cannot be made. */
 static int fill_transaction(transaction *w, request *r) {
     int reason = dp_state_get(&w->before, &w->state);
     if (reason)
@@ -338,6 +339,9 @@ static int fill_transaction(transaction *w, request *r) {
     for (size_t i = 0; i < r->count && !reason && !r->status; i++)
         reason = make_change(w, &r->changes[i]);
     w->state.clock = *r->clock;
+    if (r->settings && !reason && !r->status)
+        reason =
+            dp_meta_put(w->txn, &w->store->env, DP_SEED_SETTINGS, (doppel_slice){r->settings, strlen(r->settings)});
     return reason || r->status ? reason : dp_state_put(w->txn, &w->store->env, &w->state);
 }
 
@@ -393,16 +397,33 @@ static doppel_status write_request(dp_lmdb *store, request *r, doppel_error *err
     return dp_env_fail(store->folder, reason, error);
 }
 
-static doppel_status write_changes(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
-                                   doppel_error *error) {
-    dp_lmdb *store = dp_lmdb_of(given);
-    request r = {changes, count, clock, error, DOPPEL_OK};
+static doppel_status write_in_turn(dp_lmdb *store, request *r, doppel_error *error) {
     if (store->read_only)
         return dp_fail_at(error, DOPPEL_ERROR_USAGE, store->folder, 0, "was opened for reading only");
     pthread_mutex_lock(&store->writing);
-    doppel_status status = write_request(store, &r, error);
+    doppel_status status = write_request(store, r, error);
     pthread_mutex_unlock(&store->writing);
     return status;
+}
+
+static doppel_status write_changes(dp_store *given, const dp_change *changes, size_t count, const dp_clock *clock,
+                                   doppel_error *error) {
+    request r = {.changes = changes, .count = count, .clock = clock, .error = error};
+    return write_in_turn(dp_lmdb_of(given), &r, error);
+}
+
+static doppel_status set_settings(dp_store *given, const char *settings, const dp_clock *clock, doppel_error *error) {
+    dp_lmdb *store = dp_lmdb_of(given);
+    request r = {.clock = clock, .settings = settings, .error = error};
+    char *copy = strdup(settings);
+    doppel_status status = copy ? write_in_turn(store, &r, error) : dp_no_memory(error);
+    if (status != DOPPEL_OK) {
+        free(copy);
+        return status;
+    }
+    free(store->settings);
+    store->settings = copy;
+    return DOPPEL_OK;
 }
 
 /* ---- views ---- */
@@ -502,8 +523,8 @@ static int begin(dp_lmdb_view *v) {
     return 0;
 }
 
-/* Mends what keeps a view from beginning, if it can be mended. */
-static doppel_status set_right(dp_lmdb_view *v, int reason, doppel_error *error) {
+/* Fixes what keeps a view from beginning, if it can. */
+static doppel_status repair_view(dp_lmdb_view *v, int reason, doppel_error *error) {
     dp_lmdb *store = store_of(v);
     if (reason == MDB_MAP_RESIZED)
         return follow_map(store, error);
@@ -526,12 +547,12 @@ static doppel_status view_begin(dp_view *view, doppel_error *error) {
         pthread_rwlock_unlock(gate);
         if (!reason)
             return DOPPEL_OK;
-        DP_TRY(set_right(v, reason, error));
+        DP_TRY(repair_view(v, reason, error));
     }
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store_of(v)->folder, 0, "changes too fast to be read; try again");
 }
 
-/* The file was replaced meanwhile. */
+/* The file was replaced during the view. */
 static void leave_retired(dp_lmdb_view *v) {
     dp_lmdb *store = store_of(v);
     pthread_mutex_lock(&store->views_mutex);
@@ -539,7 +560,7 @@ static void leave_retired(dp_lmdb_view *v) {
     v->retired = NULL;
     forget_file(v);
     pthread_mutex_unlock(&store->views_mutex);
-    let_go(store, retired);
+    release_retired(store, retired);
 }
 
 static void view_end(dp_view *view) {
@@ -593,7 +614,7 @@ static doppel_status damaged(const dp_lmdb_view *v, const char *what, uint64_t n
     return dp_damaged(store_of(v)->folder, error, "the %s of number %" PRIu64 " is damaged", what, number);
 }
 
-/* A value, its checksum seen to be right: MDB_BAD_VALSIZE when it is not. */
+/* A value with a verified checksum: MDB_BAD_VALSIZE if it is wrong. */
 static int get(const dp_lmdb_view *v, int db, uint64_t number, int seed, doppel_slice *bytes) {
     dp_page_value found;
     DP_GUARD(guard, MDB_CORRUPTED);
@@ -660,7 +681,7 @@ static doppel_status view_links(dp_view *view, uint64_t number, uint64_t *links,
 
 /* ---- all of something ---- */
 
-/* The next value and whether it is whole. */
+/* The next value and whether it is intact. */
 static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *bytes, bool *whole) {
     dp_page_value found;
     DP_GUARD(guard, EIO);
@@ -670,7 +691,7 @@ static int step(dp_cursor *cursor, int seed, uint64_t *number, doppel_slice *byt
     return reason;
 }
 
-/* A page that cannot be read is passed over, if the caller takes note of it (each->damaged). */
+/* An unreadable page is skipped, if the caller counts damage (each->damaged). */
 static doppel_status each_value(const dp_lmdb_view *v, dp_cursor *cursor, const dp_each *each, doppel_error *error) {
     doppel_slice bytes;
     bool whole;
@@ -736,6 +757,7 @@ const dp_store_kind dp_store_lmdb = {
     .open = dp_lmdb_open,
     .close = dp_lmdb_close,
     .settings = settings_of,
+    .set_settings = set_settings,
     .write = write_changes,
     .view_create = view_create,
     .view_free = view_free,

@@ -2,7 +2,7 @@
  *
  * lmdb_file.c: one file of LMDB's. lmdb_folder.c: the folder it is in, and opening that. lmdb.c: the store, its changes
  * and its views. compact.c: the next generation, beside calls, and copies. pages.c: how its pages are read, without
- * trust; LMDB itself only writes, and keeps the pages that are being read from being used again. */
+ * trusting them; LMDB itself only writes, and keeps pages being read from reuse. */
 #ifndef DP_LMDB_H
 #define DP_LMDB_H
 
@@ -33,8 +33,8 @@ enum { DP_CHECKSUM = 8 };
 
 typedef enum dp_env_mode { DP_ENV_READ, DP_ENV_WRITE, DP_ENV_NEW } dp_env_mode;
 
-/* What the last commit left, kept beside the file (FILE-commit) and rewritten after each: what no checksum of a value
- * covers. */
+/* The state after the last commit, kept beside the file (FILE-commit) and rewritten after each: what no value's
+ * checksum covers. */
 typedef struct dp_note {
     uint64_t transaction;
     uint64_t meta; /* checksum of its meta page */
@@ -53,30 +53,30 @@ typedef struct dp_env {
     dp_map *map;
     uint32_t page_size;
     dp_note note; /* of a writer: the last commit's; zero: not known */
-    bool stuck;   /* LMDB was left in the middle of a write: it holds its lock, and is never closed */
+    bool stuck;   /* LMDB was interrupted in a write: it holds its lock, and is never closed */
 } dp_env;
 
 /* One moment of a file, and its databases. Zero is none. */
 typedef struct dp_snapshot {
     uint64_t id; /* of the transaction, + 1 */
     dp_pages pages;
-    dp_btree db[DP_DBS]; /* one that cannot be found gives MDB_CORRUPTED whatever is asked */
+    dp_btree db[DP_DBS]; /* one that cannot be found returns MDB_CORRUPTED to every request */
 } dp_snapshot;
 
 /* Opens a file with `map` bytes of address space, or with less if the system refuses them. Errors: DOPPEL_ERROR_STORE
- * for a file that is not one, or is cut short; DOPPEL_ERROR_IO. */
+ * for a file that is not one, or is truncated; DOPPEL_ERROR_IO. */
 doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint64_t map, doppel_error *error);
 void dp_env_close(dp_env *env);
 
-/* Begins a transaction for reading, or renews *txn; gives what LMDB says. *probe is one that it may need; NULL at
- * first, and the caller's to abort. *snapshot, of an earlier call or zero, is of that moment. */
+/* Begins a transaction for reading, or renews *txn; returns what LMDB says. *probe is one that it may need; NULL at
+ * first, and the caller must abort it. *snapshot, of an earlier call or zero, is of that moment. */
 int dp_env_read(const dp_env *env, MDB_txn **txn, MDB_txn **probe, dp_snapshot *snapshot);
 /* The same for a transaction that is not renewed. */
 int dp_env_read_once(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot);
-/* Begins a transaction for writing, on what *snapshot shows, after a look at all that LMDB reads by itself when it
- * writes: its databases and its list of free pages. */
+/* Begins a transaction for writing, on what *snapshot shows, after checking everything that LMDB reads by itself when
+ * it writes: its databases and its list of free pages. */
 int dp_env_write(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot);
-/* Commits it, and notes that. */
+/* Commits it, and writes the note. */
 int dp_env_commit(dp_env *env, MDB_txn *txn);
 
 /* What LMDB says of it: the size of its map, its last page. */
@@ -84,15 +84,15 @@ doppel_status dp_env_info(const dp_env *env, MDB_envinfo *info, doppel_error *er
 
 /* Whether the file can be mapped and read: LMDB's, of its version, as long as it says, and with its last commit. */
 doppel_status dp_file_check(const char *path, doppel_error *error);
-/* The note of a file, by the file's path; false: there is none, or none that is whole. */
+/* The note of a file, by the file's path; false: there is none, or it is incomplete. */
 bool dp_note_read(const char *path, dp_note *note);
 
-/* Turns what LMDB or the system says into an error whose message says what to do. */
+/* Turns an error of LMDB or the system into one whose message says what to do. */
 doppel_status dp_env_fail(const char *path, int reason, doppel_error *error);
 
 /* ---- values: an XXH3 checksum, seeded by the number and what it is, then the bytes ---- */
 
-/* Puts a value into a database by number; gives what LMDB says. */
+/* Puts a value into a database by number; returns what LMDB says. */
 int dp_value_put(MDB_txn *txn, MDB_dbi db, uint64_t number, int seed, doppel_slice bytes, unsigned flags);
 /* The bytes of a value; false: its checksum is wrong. */
 bool dp_value_open(const MDB_val *value, uint64_t number, int seed, doppel_slice *bytes);
@@ -122,7 +122,7 @@ static inline MDB_val dp_number_key(const uint64_t *number) {
 
 /* ---- the folder ---- */
 
-/* A text, printed; free() it. NULL: no memory. */
+/* A text, printed; free() it. NULL: out of memory. */
 char *dp_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* documents-GENERATION.mdb there; the same. */
 char *dp_folder_file(const char *folder, uint64_t generation);
@@ -133,7 +133,7 @@ typedef struct dp_folder_index {
     uint64_t generation; /* 0: there is no such file */
 } dp_folder_index;
 doppel_status dp_folder_read_index(const char *folder, dp_folder_index *index, doppel_error *error);
-/* Writes another: beside the present one, and synced; then it takes that one's place, or goes (`stays` false). */
+/* Writes another: beside the current one, and synced; then it replaces that, or is removed (`stays` false). */
 typedef struct dp_folder_change {
     char *path;
     dp_newfile file;
@@ -149,12 +149,12 @@ static inline uint64_t dp_folder_format(const dp_names *names) {
     return names->keyed ? 2 : 1;
 }
 
-/* What else is there. */
+/* The other content of a folder. */
 typedef struct dp_folder_content {
     uint64_t files;      /* documents-N.mdb */
     uint64_t generation; /* N of the last of them that was seen */
-    char foreign[256];   /* the name of something that is not ours; empty: there is none */
-    bool missing, empty; /* there is no folder; there is nothing in it */
+    char foreign[256];   /* the name of a foreign file; empty: there is none */
+    bool missing, empty; /* the folder does not exist; it is empty */
 } dp_folder_content;
 doppel_status dp_folder_look(const char *folder, dp_folder_content *content, doppel_error *error);
 /* Removes all files of ours but doppel.index, writer.lock and what belongs to `generation`. */
@@ -162,18 +162,19 @@ void dp_folder_clear(const char *folder, uint64_t generation);
 
 /* ---- access to its files ---- */
 
-/* A file that takes another's place gets its owner, group and mode, as far as this process may give them. */
+/* A file that replaces another gets its owner, group and mode, as far as this process may set them. */
 void dp_access_like(const char *before, const char *path);
 /* The same for a new lock, by the data file; in a folder with the setgid bit, a group that may read the data file may
  * write to the lock. */
 void dp_access_of_lock(const char *data, const char *lock);
 
-/* Makes the folder, if it is not there; the error names what is missing above it. */
+/* Creates the folder, if missing; the error names what is missing above it. */
 doppel_status dp_folder_make(const char *folder, doppel_error *error);
 /* Makes the names in it durable, and its own (`parent`). */
 doppel_status dp_folder_sync(const char *folder, bool parent, doppel_error *error);
 
-/* A process opens a folder once, as LMDB asks: a second opening fails. What its parent had open is not its own. */
+/* A process may open a folder only once, as LMDB requires: a second opening fails. A forked child does not own what its
+ * parent opened. */
 typedef struct dp_claim {
     uint64_t device, file;
     pid_t process;
@@ -197,7 +198,7 @@ typedef struct dp_touched_list {
     bool lost; /* there was no memory for one */
 } dp_touched_list;
 
-/* A file that another has replaced, and who still reads it: the last of them closes it. */
+/* A replaced file, and how many still read it: the last one closes it. */
 typedef struct dp_retired {
     dp_env env;
     size_t holders; /* with `views_mutex` */
@@ -222,7 +223,7 @@ typedef struct dp_lmdb {
     uint64_t generation;
     uint64_t writes;
     dp_hashmap checked; /* of the transaction that is being written */
-    bool broken;        /* LMDB was left in the middle of a write: this process writes no more */
+    bool broken;        /* LMDB was interrupted in a write: this process no longer writes */
     pthread_mutex_t views_mutex;
     dp_lmdb_view *views; /* all there are */
 } dp_lmdb;
@@ -231,7 +232,7 @@ typedef enum dp_view_state { DP_VIEW_IDLE, DP_VIEW_ACTIVE, DP_VIEW_RETIRED } dp_
 
 struct dp_lmdb_view {
     dp_view view;
-    /* Active between begin and end; retired when the file was replaced meanwhile. Begun with the gate held to read,
+    /* Active between begin and end; retired if the file was replaced in between. Begun with the gate held to read,
      * retired with it held to write, ended without. */
     _Atomic dp_view_state is;
     dp_retired *retired;  /* the file of a retired one */
@@ -261,11 +262,11 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 
 /* ---- the environment ---- */
 
-/* `env` takes the place of the store's environment, which goes into *retired, held by the caller and by each view that
- * is between begin and end; with the gate held to write. */
+/* `env` replaces the store's environment, which goes into *retired, held by the caller and by each view between begin
+ * and end; with the gate held to write. */
 void dp_lmdb_swap(dp_lmdb *store, const dp_env *env, uint64_t generation, dp_retired *retired);
-/* One holder less, or the end of it; takes up to a tenth of a second, so that the views of short calls end before, and
- * none of these has to close the file. Without the gate. */
+/* Releases one reference, or closes it; takes up to a tenth of a second, so that the views of short calls end first,
+ * and none of them has to close the file. Without the gate. */
 void dp_lmdb_release(dp_lmdb *store, dp_retired *retired);
 
 /* ---- compact.c ---- */

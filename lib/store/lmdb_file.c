@@ -1,11 +1,10 @@
-/* lmdb_file.c - one file of LMDB's: whether it is whole, opening it, its moments, its commits, and the values that
- * carry a checksum.
+/* lmdb_file.c - one LMDB file: checking it, opening it, its snapshots, its commits, and values with checksums.
  *
- * dp_file_check looks at a file with read calls alone, so that nothing is mapped whose pages are not there. The file
- * begins with two meta pages, written in turn: page 0 by transactions of even numbers, page 1 by odd ones, so that
- * their numbers differ by one. The later says how many pages there are. A file may have fewer without harm: pages that
- * were taken and given back in one transaction are never written. Then each page that is not there has to be in the
- * tree of free pages, which is walked: its leaves hold lists of page numbers.
+ * dp_file_check uses read calls only, so that no file with missing pages is mapped. The file begins with two meta
+ * pages, written in turn: page 0 by transactions of even numbers, page 1 by odd ones, so that their numbers differ by
+ * one. The later says how many pages there are. A file may have fewer without harm: pages that were taken and given
+ * back in one transaction are never written. Then each page that is not there has to be in the tree of free pages,
+ * which is walked: its leaves hold lists of page numbers.
  *
  * A flipped bit in the later meta page could make LMDB go back to the earlier one, and so to the commit before the
  * last. So a note of the last commit is kept beside the file: its number and checksums of what it left. It is written
@@ -145,7 +144,7 @@ bool dp_counts_decode(doppel_slice bytes, dp_counts *counts) {
 
 enum { STATE_SIZE = 16 + DP_COUNTS_SIZE, CLOCK_SIZE = 40 };
 
-/* What is known of the time of the state; none where that was written without it. */
+/* The clock stored with the state; none if it was written without one. */
 static void get_clock(const dp_snapshot *snapshot, dp_clock *clock) {
     doppel_slice bytes;
     if (dp_meta_get(snapshot, DP_SEED_CLOCK, &bytes) || bytes.length != CLOCK_SIZE ||
@@ -225,7 +224,7 @@ bool dp_note_read(const char *path, dp_note *note) {
     return length == NOTE_BYTES && checksum_of(0, DP_SEED_NOTE, bytes, 24) == dp_load64(bytes + 24);
 }
 
-/* A note that cannot be written is no failure: an older one does no harm. */
+/* A note that cannot be written is not an error: an older one does no harm. */
 static void write_note(const char *path, const dp_note *note) {
     char bytes[NOTE_BYTES];
     char *name = dp_format("%s-commit", path);
@@ -392,7 +391,7 @@ static doppel_status read_pair(file_check *f, dp_meta meta[2]) {
     return status || are_pair(meta) ? status : not_ours(f);
 }
 
-/* Another process may be in the middle of a commit, which writes meta pages in less time than this. */
+/* Another process may be committing, which writes meta pages in less time than this. */
 enum { TRIES = 200, PAUSE = 500 /* microseconds */ };
 
 static doppel_status read_metas(file_check *f, dp_meta *meta) {
@@ -423,7 +422,7 @@ static doppel_status read_metas(file_check *f, dp_meta *meta) {
         return dp_damaged(f->path, f->error,
                           "the last commit, number %" PRIu64 ", is gone, and the one found is %" PRIu64,
                           note.transaction, meta->transaction);
-    /* Of an earlier commit it says nothing: LMDB leaves parts of a commit that failed in that one's page. */
+    /* It says nothing about an earlier commit: LMDB leaves parts of a failed commit in that one's page. */
     return noted && meta->transaction == note.transaction && meta->checksum != note.meta ? not_ours(f) : DOPPEL_OK;
 }
 
@@ -522,7 +521,7 @@ static int take_snapshot(const dp_env *env, const dp_meta *meta, dp_snapshot *sn
 
 static int begin_or_renew(const dp_env *env, MDB_txn **txn) {
     int reason = *txn ? mdb_txn_renew(*txn) : mdb_txn_begin(env->env, NULL, MDB_RDONLY, txn), dead = 0;
-    /* Processes that died may still have places in the table of readers. */
+    /* Dead processes may still have slots in the reader table. */
     if (reason == MDB_READERS_FULL && !mdb_reader_check(env->env, &dead) && dead)
         reason = mdb_txn_begin(env->env, NULL, MDB_RDONLY, txn);
     return reason;
@@ -574,7 +573,7 @@ int dp_env_read_once(const dp_env *env, MDB_txn **txn, dp_snapshot *snapshot) {
     *txn = NULL;
     *snapshot = (dp_snapshot){0};
     int reason = dp_env_read(env, txn, &probe, snapshot);
-    /* Nobody else uses it yet, where another process writes to it. */
+    /* No other thread uses it yet; another process writes to it. */
     while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
         reason = dp_env_read(env, txn, &probe, snapshot);
     mdb_txn_abort(probe);
@@ -644,7 +643,7 @@ int dp_env_commit(dp_env *env, MDB_txn *txn) {
     dp_snapshot snapshot = {0};
     uint64_t transaction = mdb_txn_id(txn);
     DP_TRY_REASON(mdb_txn_commit(txn));
-    /* What is wrong now is found by the next write. */
+    /* The next write detects what is wrong now. */
     env->note = (dp_note){0};
     if (read_meta(env, transaction, &meta) && !take_snapshot(env, &meta, &snapshot) &&
         !make_note(&snapshot, &env->note))
@@ -659,10 +658,10 @@ enum { READERS = 2048 }; /* two for a view */
 /* A place of 64 bytes for each reader, and what LMDB has ahead of them, less than a page. */
 #define LOCK_BYTES ((off_t)READERS * 64 + 4096)
 
-/* LMDB writes to its lock through a map: where that has no room on the disk the process would end. So it gets all of it
- * here, or an error. A file system that cannot promise room is left alone. Nothing else in this process has the file
- * open, for closing it gives up all locks on it. A lock that is made here gets the access
- * rights of the data file. */
+/* LMDB writes to its lock through a map: without disk space for it the process would be killed. So the space is
+ * allocated here, or an error returned. A file system that cannot preallocate is left alone. Nothing else in this
+ * process may have the file open, as closing it releases all locks on it. A lock created here gets the access rights of
+ * the data file. */
 static int reserve_lock(const dp_env *env) {
     int reason = 0, number = open(env->lock_path, O_RDWR | O_CLOEXEC);
     bool make = number < 0 && errno == ENOENT;
@@ -678,7 +677,7 @@ static int reserve_lock(const dp_env *env) {
     return reason == EOPNOTSUPP || reason == ENOSYS ? 0 : reason;
 }
 
-/* LMDB finds its own data wrong, and ends the process if this returns. */
+/* LMDB found its own data inconsistent, and aborts if this returns. */
 static void on_doubt(MDB_env *env, const char *message) {
     (void)env, (void)message;
     dp_guard_raise();
@@ -710,9 +709,9 @@ static int open_environment(dp_env *env, uint64_t map, unsigned flags) {
 
 #define LEAST_MAP ((uint64_t)64 << 20)
 
-/* Without LMDB's lock a writer does not know which pages are being read, and uses them again. So it is left out only
- * where nobody can write: on a read-only file system. That may be one mount of several, and another be writable: so
- * the data file is locked against writers, who have it locked as long as they are open. */
+/* Without LMDB's lock a writer does not know which pages are being read, and reuses them. So it is omitted only where
+ * nobody can write: on a read-only file system. Another mount of it may be writable: so the data file is locked against
+ * writers, which keep it locked as long as they are open. */
 static bool nobody_can_write(dp_env *env) {
     struct statvfs system;
     int number = open(env->path, O_RDONLY | O_CLOEXEC);
@@ -729,7 +728,7 @@ static bool is_denied(int reason) {
     return reason == EACCES || reason == EPERM || reason == EROFS;
 }
 
-/* With less and less address space, and without the lock where nobody can write. */
+/* Tries with less and less address space, and without the lock if nobody can write. */
 static int open_anyhow(dp_env *env, uint64_t map) {
     unsigned flags = env->mode == DP_ENV_READ ? MDB_RDONLY : 0;
     for (;;) {
@@ -743,7 +742,7 @@ static int open_anyhow(dp_env *env, uint64_t map) {
     }
 }
 
-/* A writer keeps out readers that cannot lock. */
+/* A writer excludes readers that cannot lock. */
 static int keep_unlocked_out(dp_env *env) {
     int number, reason = mdb_env_get_fd(env->env, &number);
     env->process = getpid();
@@ -771,7 +770,7 @@ static int open_databases(dp_env *env) {
     return reason == MDB_NOTFOUND || reason == MDB_INCOMPATIBLE ? MDB_CORRUPTED : reason;
 }
 
-/* A reader has none of LMDB's, but its list of them must be there. */
+/* A reader opens none through LMDB, but its list of them must exist. */
 static int look_at_databases(dp_env *env) {
     MDB_txn *txn;
     dp_snapshot snapshot = {0};
@@ -786,7 +785,7 @@ static int look_at_databases(dp_env *env) {
     return reason;
 }
 
-/* A reader who may not write to the lock: what to do about it, as commands of the shell. */
+/* For a reader that may not write to the lock: the shell commands that fix it. */
 static doppel_status refuse_reader(const dp_env *env, int reason, doppel_error *error) {
     const char *slash = strrchr(env->lock_path, '/');
     int length = slash ? (int)(slash - env->lock_path) : 0;
@@ -835,7 +834,7 @@ doppel_status dp_env_open(dp_env *env, const char *path, dp_env_mode mode, uint6
         reason = mdb_reader_check(env->env, NULL);
     if (!reason)
         reason = look_at_databases(env);
-    /* Its writer has made the map larger since. */
+    /* Its writer has enlarged the map since. */
     while (reason == MDB_MAP_RESIZED && !(reason = mdb_env_set_mapsize(env->env, 0)))
         reason = look_at_databases(env);
     if (!reason)

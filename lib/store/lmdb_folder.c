@@ -1,11 +1,9 @@
-/* lmdb_folder.c - an index folder: its files and the access to them; opening one as it is, making one, or finishing one
- * that was half made (dp_lmdb_open).
- *   doppel.index            a few lines: what this is, the version of the format, and the generation in use
- *   documents-N.mdb         generation N, and beside it LMDB's own lock, documents-N.mdb-lock, and a note of the last
- *                           commit, documents-N.mdb-commit (lmdb_file.c)
- *   writer.lock             locked, with the number of the process that writes
- *   documents-N.mdb.aside   a file that could not be read while doppel.index was missing: never touched again
- * doppel.index is written last: with it a folder is an index, without it it is not. */
+/* lmdb_folder.c - an index folder: its files and the access to them; opening an existing one, creating one, or
+ * completing a half-created one (dp_lmdb_open). doppel.index            a few lines: what this is, the version of the
+ * format, and the generation in use documents-N.mdb         generation N, and beside it LMDB's own lock,
+ * documents-N.mdb-lock, and a note of the last commit, documents-N.mdb-commit (lmdb_file.c) writer.lock locked, with
+ * the number of the process that writes documents-N.mdb.aside   a file that could not be read while doppel.index was
+ * missing: never touched again doppel.index is written last: with it a folder is an index, without it it is not. */
 #include "store/lmdb.h"
 
 #include <dirent.h>
@@ -121,7 +119,7 @@ doppel_status dp_folder_end_index(dp_folder_change *change, bool stays, doppel_e
     return stays ? status : DOPPEL_OK;
 }
 
-/* ---- what is there ---- */
+/* ---- the content of a folder ---- */
 
 /* Ours: documents-N.mdb, its lock and what either leaves when it is being made; N is 0 for the others, among them files
  * that were put aside. */
@@ -181,7 +179,7 @@ void dp_folder_clear(const char *folder, uint64_t keep) {
         closedir(open);
 }
 
-/* The lock is LMDB's for the file that goes: the next file gets a new one. */
+/* The lock belongs to the removed file: the next file gets a new one. */
 static doppel_status remove_lock(const char *path, doppel_error *error) {
     char *lock = dp_format("%s-lock", path);
     doppel_status status = DOPPEL_OK;
@@ -193,8 +191,8 @@ static doppel_status remove_lock(const char *path, doppel_error *error) {
     return status;
 }
 
-/* Renames a file of documents so that nothing takes it for one any more; *aside is its new path: free() it, on an
- * error, too. The writer's lock is held: nobody else makes or takes the name. */
+/* Renames a documents file so that it is no longer used; *aside is its new path: free() it, on an error, too. The
+ * writer's lock is held: no other process creates or takes the name. */
 static doppel_status put_aside(const char *path, char **aside, doppel_error *error) {
     *aside = NULL;
     DP_TRY(remove_lock(path, error));
@@ -251,8 +249,8 @@ static void give_access(const struct stat *like, mode_t mode, const char *path) 
     if (lstat(path, &is) || !S_ISREG(is.st_mode))
         return;
     bool same = is.st_uid == like->st_uid && is.st_gid == like->st_gid;
-    /* Owners are for root to give, groups for their members. With another group, its rights would be given to others.
-     */
+    /* Only root can set owners, only members groups. With another group, its rights would go to the wrong
+     * users. */
     if (!same && lchown(path, like->st_uid, like->st_gid) && is.st_gid != like->st_gid &&
         lchown(path, (uid_t)-1, like->st_gid))
         return;
@@ -447,7 +445,7 @@ static doppel_status make_first(dp_lmdb *store, const dp_store_options *options,
     return status ? status : begin_file(store, options, error);
 }
 
-/* ---- a file that is there ---- */
+/* ---- an existing file ---- */
 
 static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
     MDB_txn *txn;
@@ -463,7 +461,7 @@ static doppel_status read_settings(dp_lmdb *store, doppel_error *error) {
     return reason ? dp_env_fail(store->env.path, reason == MDB_NOTFOUND ? MDB_CORRUPTED : reason, error) : DOPPEL_OK;
 }
 
-/* A secret that is lost would make every name one that is not known: doppel.index says whether there is one. */
+/* A lost secret would make every name unknown: doppel.index says whether there is one. */
 static doppel_status check_format(const dp_lmdb *store, const dp_env *env, uint64_t generation, doppel_error *error) {
     dp_folder_index index;
     doppel_status status = dp_folder_read_index(store->folder, &index, error);
@@ -502,8 +500,8 @@ doppel_status dp_lmdb_open_named(dp_lmdb *store, dp_env *env, uint64_t *generati
 /* ---- folders without doppel.index ---- */
 
 /* Making a folder was interrupted, or doppel.index was lost. A file that may hold a document is never deleted: it is
- * used as it is when it can be read, renamed when it can be no more than a creation that was interrupted, and left
- * alone, with an error, in all other cases. */
+ * used if it can be read, renamed if it can only be an interrupted creation, and left alone, with an error, in all
+ * other cases. */
 
 /* LMDB's pages have at least 4096 bytes, and the first two are its meta pages: a file of this size has no other. */
 enum { META_PAGES = 2 * 4096 };
@@ -514,8 +512,8 @@ static doppel_status no_index(const dp_lmdb *store, const char *why, doppel_erro
     return dp_fail_at(error, DOPPEL_ERROR_STORE, store->folder, 0, "is not an index folder: %s", why);
 }
 
-/* Whether a file that was opened holds nothing: no number was given, and no page follows those that its meta page
- * knows of, as they would after a commit that a damaged meta page hides. */
+/* Whether an opened file is empty: no number was assigned, and no page follows those that its meta page knows, as would
+ * be the case after a commit hidden by a damaged meta page. */
 static int look_inside(const dp_env *env, uint64_t *last, bool *empty) {
     MDB_txn *txn;
     dp_snapshot now;
@@ -680,7 +678,7 @@ void dp_lmdb_close(dp_store *store) {
 #define DEFAULT_MAP ((uint64_t)64 << 30)
 #define SMALLEST_MAP ((uint64_t)1 << 20) /* a new file has to fit */
 
-/* A thread that waits for the gate to write gets it before those that come after it. */
+/* A writer waiting for the gate gets it before later readers. */
 static void make_gate(pthread_rwlock_t *gate) {
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);

@@ -1,11 +1,11 @@
 /* memory.c - a store in memory, gone when it is closed: a tree by number that is never changed in place. A change
- * copies the path to what changes and shares the rest, so that a view, which holds a tree, sees one moment for as long
- * as it lasts, and never waits.
+ * copies the path to what changes and shares the rest, so that a view, which holds a tree, sees one snapshot for as
+ * long as it lasts, and never waits.
  *
  * A node has 64 places, by six bits of the number, the highest first; the lowest nodes hold entries. Nodes, entries,
- * links and the bytes of parts count their holders and go with the last of them. Before anything is changed the nodes
- * on its path are made the tree's own: one that others hold too is copied first, and the copy holds all that was below
- * it. A tree is changed by one thread at a time, and can be released by any.
+ * links and the bytes of parts are reference-counted. Before anything is changed the nodes on its path are made the
+ * tree's own: one that others hold too is copied first, and the copy holds all that was below it. A tree is changed by
+ * one thread at a time, and can be released by any.
  *
  * A write works on a tree of its own and puts it into the store's place when all of it is done. Compacting looks
  * through one tree for what goes, and removes that in writes of its own, a few numbers each. */
@@ -59,7 +59,7 @@ typedef struct tree_node {
     void *place[PLACES]; /* nodes, or entries at the lowest level */
 } tree_node;
 
-/* ---- memory that counts its holders ---- */
+/* ---- reference-counted memory ---- */
 
 static void *make(const number_tree *tree, size_t size) {
     void *made = calloc(1, size);
@@ -70,18 +70,18 @@ static void *make(const number_tree *tree, size_t size) {
     return made;
 }
 
-static void hold(void *held) {
-    if (held)
-        atomic_fetch_add_explicit((_Atomic uint64_t *)held, 1, memory_order_relaxed);
+static void add_reference(void *object) {
+    if (object)
+        atomic_fetch_add_explicit((_Atomic uint64_t *)object, 1, memory_order_relaxed);
 }
 
-/* Whether that was the last. */
-static bool let_go(void *held) {
-    return held && atomic_fetch_sub_explicit((_Atomic uint64_t *)held, 1, memory_order_acq_rel) == 1;
+/* True: that was the last reference. */
+static bool drop_reference(void *object) {
+    return object && atomic_fetch_sub_explicit((_Atomic uint64_t *)object, 1, memory_order_acq_rel) == 1;
 }
 
-static bool is_own(void *held) {
-    return atomic_load_explicit((_Atomic uint64_t *)held, memory_order_acquire) == 1;
+static bool is_own(void *object) {
+    return atomic_load_explicit((_Atomic uint64_t *)object, memory_order_acquire) == 1;
 }
 
 static void give_back(const number_tree *tree, void *made, size_t size) {
@@ -90,12 +90,12 @@ static void give_back(const number_tree *tree, void *made, size_t size) {
 }
 
 static void release_block(const number_tree *tree, part_bytes *block) {
-    if (let_go(block))
+    if (drop_reference(block))
         give_back(tree, block, sizeof *block + block->length);
 }
 
 static void release_links(const number_tree *tree, copy_link *link) {
-    while (let_go(link)) {
+    while (drop_reference(link)) {
         copy_link *before = link->before;
         give_back(tree, link, sizeof *link);
         link = before;
@@ -103,7 +103,7 @@ static void release_links(const number_tree *tree, copy_link *link) {
 }
 
 static void release_entry(const number_tree *tree, tree_entry *entry) {
-    if (!let_go(entry))
+    if (!drop_reference(entry))
         return;
     for (int part = 0; part < DP_PARTS; part++)
         release_block(tree, entry->has.part[part]);
@@ -112,7 +112,7 @@ static void release_entry(const number_tree *tree, tree_entry *entry) {
 }
 
 static void release_node(const number_tree *tree, tree_node *node, int height) {
-    if (!let_go(node))
+    if (!drop_reference(node))
         return;
     for (int i = 0; i < PLACES; i++) {
         if (height > 1)
@@ -123,13 +123,13 @@ static void release_node(const number_tree *tree, tree_node *node, int height) {
     give_back(tree, node, sizeof *node);
 }
 
-/* One more holder of the same tree. */
+/* Another reference to the same tree. */
 static number_tree tree_hold(const number_tree *tree) {
-    hold(tree->root);
+    add_reference(tree->root);
     return *tree;
 }
 
-/* One holder less. */
+/* Releases a reference. */
 static void tree_release(number_tree *tree) {
     release_node(tree, tree->root, tree->height);
     *tree = (number_tree){.used = tree->used};
@@ -153,7 +153,7 @@ static const tree_entry *tree_get(const number_tree *tree, uint64_t number) {
     return at;
 }
 
-/* Called for each number, ascending, until it gives something else than DOPPEL_OK. */
+/* Called for each number, ascending, until it returns something other than DOPPEL_OK. */
 typedef doppel_status tree_visit(uint64_t number, const tree_entry *entry, void *user);
 
 typedef struct tree_walk {
@@ -198,7 +198,7 @@ static tree_node *own_node(const number_tree *tree, void **at) {
     if (old)
         memcpy(node->place, old->place, sizeof node->place);
     for (int i = 0; i < PLACES; i++)
-        hold(node->place[i]);
+        add_reference(node->place[i]);
     return *at = node;
 }
 
@@ -212,12 +212,12 @@ static tree_entry *own_entry(const number_tree *tree, void **at) {
     if (old)
         entry->has = old->has;
     for (int part = 0; part < DP_PARTS; part++)
-        hold(entry->has.part[part]);
-    hold(entry->has.links);
+        add_reference(entry->has.part[part]);
+    add_reference(entry->has.links);
     return *at = entry;
 }
 
-/* A new top, for as long as the number does not fit. */
+/* Adds levels until the number fits. */
 static bool grow(number_tree *tree, uint64_t number) {
     while (!fits(tree, number) || !tree->height) {
         tree_node *top = make(tree, sizeof *top);
@@ -230,7 +230,7 @@ static bool grow(number_tree *tree, uint64_t number) {
     return true;
 }
 
-/* The place of a number, on a path that is the tree's own; NULL: no memory. */
+/* The place of a number, on a path that is the tree's own; NULL: out of memory. */
 static void **own_place(number_tree *tree, uint64_t number) {
     if (!grow(tree, number))
         return NULL;
@@ -272,7 +272,7 @@ static bool add_link(number_tree *tree, uint64_t original, uint64_t number) {
     return true;
 }
 
-/* The links without one: those in front of it are made again. */
+/* The links without one: those before it are copied. */
 static bool remove_link(number_tree *tree, uint64_t original, uint64_t number) {
     if (!tree_get(tree, original))
         return true;
@@ -291,7 +291,7 @@ static bool remove_link(number_tree *tree, uint64_t original, uint64_t number) {
         }
         (*end)->number = link->number;
     }
-    hold(*end = gone->before);
+    add_reference(*end = gone->before);
     release_links(tree, entry->has.links);
     entry->has.links = kept;
     entry->has.link_count--;
@@ -338,7 +338,7 @@ static bool add_parts(number_tree *tree, const dp_change *change) {
     return true;
 }
 
-/* Makes a change, in a tree of its own (tree_hold); false: no memory, and the tree is fit only to be released. */
+/* Makes a change, in a separate tree (tree_hold); false: out of memory, and the tree can only be released. */
 static bool tree_change(number_tree *tree, const dp_change *change) {
     if (change->remove && !remove_number(tree, change->remove))
         return false;
@@ -362,7 +362,7 @@ static bool tree_change(number_tree *tree, const dp_change *change) {
 typedef struct memory_store {
     dp_store store;
     pthread_mutex_t writing; /* held while a tree is changed; taken before the other */
-    pthread_mutex_t mutex;   /* of `tree`: held for as long as it takes to hold it */
+    pthread_mutex_t mutex;   /* protects `tree`: held only while taking a reference */
     number_tree tree;
     _Atomic uint64_t used;
     uint64_t generation;
@@ -425,6 +425,17 @@ static void close_store(dp_store *store) {
 
 static const char *settings(const dp_store *store) {
     return of_store(store)->settings;
+}
+
+static doppel_status set_settings(dp_store *store, const char *settings, const dp_clock *clock, doppel_error *error) {
+    memory_store *s = of_store(store);
+    char *copy = strdup(settings);
+    (void)clock;
+    if (!copy)
+        return dp_no_memory(error);
+    free(s->settings);
+    s->settings = copy;
+    return DOPPEL_OK;
 }
 
 /* ---- writing ---- */
@@ -583,7 +594,7 @@ static doppel_status view_each_count(dp_view *view, dp_count_visit *counted, voi
 
 /* ---- as a whole ---- */
 
-/* So many numbers are removed at a time. */
+/* How many numbers are removed at a time. */
 enum { COMPACT_MANY = 256 };
 
 typedef struct compaction {
@@ -594,7 +605,7 @@ typedef struct compaction {
     size_t count;
 } compaction;
 
-/* A step of it is no write: the clock stays, and the generation is another. */
+/* A step is not a write: the clock is unchanged, and the generation changes. */
 static doppel_status remove_gone(compaction *c) {
     pthread_mutex_lock(&c->store->writing);
     doppel_status status = change_tree(c->store, c->gone, c->count, NULL, NULL);
@@ -635,6 +646,7 @@ const dp_store_kind dp_store_memory = {
     .open = open_store,
     .close = close_store,
     .settings = settings,
+    .set_settings = set_settings,
     .write = write_changes,
     .view_create = view_create,
     .view_free = view_free,

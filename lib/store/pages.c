@@ -37,7 +37,7 @@ static _Thread_local dp_guard *volatile innermost;
 static struct sigaction handler_before;
 static pthread_mutex_t install_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A thread that blocks SIGBUS would be ended by it, handler or not. */
+/* A thread that blocks SIGBUS would be killed by it, handler or not. */
 static void unblock(void) {
     sigset_t fault;
     sigemptyset(&fault);
@@ -99,7 +99,7 @@ void dp_guard_install(void) {
 
 /* ---- the file ---- */
 
-/* A file that has outgrown its map gets another; those before stay, for values in them may be in use. */
+/* A file that has outgrown its map gets another; earlier ones stay mapped, as values in them may be in use. */
 typedef struct region {
     uint8_t *at;
     uint64_t length;
@@ -141,7 +141,7 @@ void dp_map_close(dp_map *map) {
     free(map);
 }
 
-/* Twice the file, so that it may grow, or where that is not to be had, the file. */
+/* Twice the size of the file, so that it may grow, or if that fails, its size. */
 static bool add_region(dp_map *map, uint64_t size) {
     enum { LEAST = 1 << 20 };
     region *made = calloc(1, sizeof *made);
@@ -206,7 +206,7 @@ static void decode_database(const uint8_t *at, dp_btree *tree) {
                        .root = dp_load64(at + 40)};
 }
 
-/* Nothing is empty but what says so everywhere. No root is a meta page. */
+/* A database is empty only if all its fields say so. No root is a meta page. */
 static bool is_database(const dp_btree *tree, unsigned flags) {
     bool empty = tree->root == NO_PAGE;
     return tree->flags == flags && tree->depth <= DP_LEVELS && empty == !tree->depth && empty == !tree->entries &&
@@ -483,7 +483,7 @@ static int check_one(const dp_pages *p, const dp_btree *tree, uint64_t number, b
     return 0;
 }
 
-/* Checks the pages on the way to a number and their neighbours; *b are the leaves in the end. The tree has levels. */
+/* Checks the pages on the way to a number and their neighbours; *b are the leaves at the end. The tree has levels. */
 static int check_path(const dp_pages *p, const dp_btree *tree, uint64_t number, dp_hashmap *checked, beside *b) {
     *b = (beside){.middle = tree->root};
     for (unsigned level = 1;; level++) {
@@ -499,8 +499,9 @@ static int check_path(const dp_pages *p, const dp_btree *tree, uint64_t number, 
     }
 }
 
-/* A number that is not there: the pages on the way to it are sound, and so are their neighbours, the last number of the
- * one before is lower, also than those of its leaf, and the first of the one after is higher. So it is nowhere. */
+/* Proves that a number is absent: the pages on the path to it are sound, and so are their neighbours, the last number
+ * of the one before is lower, also than those of its leaf, and the first of the one after is higher. So it is
+ * nowhere. */
 static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t number) {
     beside b;
     if (!tree->depth)
@@ -517,7 +518,7 @@ static int prove_absence(const dp_pages *p, const dp_btree *tree, uint64_t numbe
     return before && after ? MDB_NOTFOUND : MDB_CORRUPTED;
 }
 
-/* A text that is not there: whether the pages on the way to it may be believed. */
+/* For an absent text: whether the pages on the path to it can be trusted. */
 static int check_absence(const dp_pages *p, const dp_btree *tree, const wanted *w) {
     uint64_t number = tree->root;
     for (unsigned level = 1; level <= tree->depth; level++) {
@@ -579,7 +580,7 @@ int dp_btree_named(const dp_pages *pages, const char *name, unsigned flags, dp_b
 
 /* ---- all of a database ---- */
 
-/* Whether a page, of several in a row, is met for the first time. */
+/* Whether pages in a row are met for the first time. */
 static bool take_pages(const dp_pages *p, uint64_t *used, uint64_t first, uint64_t count) {
     for (uint64_t i = first; used && i < first + count; i++) {
         if (i >= p->count || used[i / 64] >> i % 64 & 1)

@@ -1,8 +1,8 @@
 /* pages.h - LMDB's data format (version 1), read without trusting a byte of it.
  *
- * LMDB itself takes what its pages say as given: a flipped bit makes it follow a pointer out of the file, or end a walk
- * early without a word. Here every page number, offset and length is checked against the file and the page before it is
- * used, so that any bytes give an answer or MDB_CORRUPTED.
+ * LMDB itself trusts its pages: a flipped bit makes it follow a pointer out of the file, or silently end a walk early.
+ * Here every page number, offset and length is checked against the file and the page before it is used, so that any
+ * bytes give a result or MDB_CORRUPTED.
  *
  *     dp_map_open        a file, mapped to be read
  *     dp_pages_begin     one moment of it, by a copy of its meta page
@@ -17,7 +17,7 @@
  * That a key is not there is believed only after all pages on the way to it have been checked. A cursor checks every
  * page as a whole: what it has, that keys ascend, and that they lie between those of the page above.
  *
- * The caller is inside a guarded section (dp_guard): a file that is cut short while it is
+ * The caller is inside a guarded section (dp_guard): a file that is truncated while it is
  * mapped, or a disk that fails, shows only when a page is touched. */
 #ifndef DP_STORE_PAGES_H
 #define DP_STORE_PAGES_H
@@ -37,15 +37,15 @@
 
 /* ---- sections in which a page that cannot be read is an error and not the end of the process ---- */
 
-/* A mapped file that was cut short, or a disk that fails, raises SIGBUS where a page is touched; LMDB, where it finds
- * its own data wrong, calls a function and then abort(). Inside a section both lead back to its beginning:
+/* A mapped file that was truncated, or a disk that fails, raises SIGBUS where a page is touched; LMDB, where it finds
+ * its own data wrong, calls a function and then abort(). Inside a section both jump back to its beginning:
  *
  *     DP_GUARD(guard, MDB_CORRUPTED);     (returns that, after a fault; the section has ended)
  *     ... reads pages, takes no locks and no memory that has to be freed ...
  *     dp_guard_leave(&guard);
  *
  * Locals that change inside a section are volatile, or not used after a fault. Sections nest. A SIGBUS outside of them
- * goes to the handler that was set before. */
+ * goes to the previous handler. */
 typedef struct dp_guard {
     sigjmp_buf place;
     struct dp_guard *outer;
@@ -71,7 +71,7 @@ void dp_guard_raise(void);
 
 typedef struct dp_map dp_map;
 
-/* Maps an open file, which may grow and stays the caller's; gives an errno. */
+/* Maps an open file, which may grow and stays the caller's; returns an errno. */
 int dp_map_open(dp_map **map, int file);
 void dp_map_close(dp_map *map);
 
@@ -99,7 +99,7 @@ typedef struct dp_meta {
     uint32_t page_size;
     uint64_t transaction, last; /* the last page in use */
     dp_btree free, main;
-    bool sound; /* it says nothing that LMDB never does; after a commit that failed the earlier of two may not be */
+    bool sound;        /* plausible for LMDB; after a failed commit the earlier of the two may not be */
     uint64_t checksum; /* XXH3 of the bytes */
 } dp_meta;
 
@@ -139,7 +139,7 @@ enum { DP_LEVELS = 32 };
 typedef struct dp_cursor {
     const dp_pages *pages;
     dp_btree tree;
-    int top; /* the level at hand; -1: it has ended */
+    int top; /* the current level; -1: it has ended */
     uint64_t from;
     struct {
         const uint8_t *page;
@@ -156,8 +156,8 @@ void dp_cursor_seek(dp_cursor *cursor, const dp_pages *pages, const dp_btree *tr
  * that is damaged: the next call continues after it. */
 int dp_cursor_next(dp_cursor *cursor, uint64_t *number, dp_page_value *found);
 
-/* Each number of a value of `links`, ascending, until `each` gives something else than 0: that is given then. 0 or
- * MDB_CORRUPTED. `used` as in dp_cursor. */
+/* Each number of a value of `links`, ascending, until `each` returns something other than 0, which is then returned. 0
+ * or MDB_CORRUPTED. `used` as in dp_cursor. */
 int dp_dups_each(const dp_pages *pages, const dp_page_value *found, int (*each)(uint64_t number, void *user),
                  void *user, uint64_t *used);
 
@@ -172,8 +172,8 @@ int dp_btree_check(const dp_pages *pages, const dp_btree *tree, uint64_t number,
 int dp_btree_check_text(const dp_pages *pages, const dp_btree *tree);
 
 /* The list of free pages: numbers in order and inside the file, none twice in one list. *checksum is of all of them, or
- * 0 when they are too many for that to be done with every commit; *free is how many they are. `used` as in dp_cursor.
- */
+ * 0 when they are too many for that to be done with every commit; *free is how many they are. `used` as in
+ * dp_cursor. */
 int dp_free_check(const dp_pages *pages, uint64_t *checksum, uint64_t *free, uint64_t *used);
 
 #endif

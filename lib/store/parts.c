@@ -1,13 +1,13 @@
 /* parts.c - the bytes of traces and records: docs/FORMAT.md has them.
  *
- * Flags say what is there, numbers are varints (seven bits a byte, the lowest first), nothing is padded. There is one
- * way only to write a value, and decoding takes no other: what it accepts, encoding makes again. */
+ * Flags say what is there, numbers are varints (seven bits a byte, the lowest first), nothing is padded. Every value
+ * has exactly one encoding, and decoding accepts no other: encoding reproduces what decoding accepts. */
 #include "store/store.h"
 
 #include <math.h>
 
-/* ---- bytes: a writer without memory, and a reader that has no bytes left or finds others than a writer makes, have
- * failed and stay so ---- */
+/* ---- bytes: failures are sticky: a writer out of memory, a reader that runs out of bytes or finds invalid ones
+ * ---- */
 
 typedef struct byte_writer {
     dp_buffer *to;
@@ -46,7 +46,7 @@ static void put_double(byte_writer *w, double value) {
     put_fixed(w, bits, 8);
 }
 
-/* Takes back what was written when not all of it could be. */
+/* Undoes a partial write. */
 static bool finish(byte_writer *w, size_t before) {
     if (w->failed)
         w->to->size = before;
@@ -72,7 +72,7 @@ static uint64_t take_fixed(byte_reader *r, size_t bytes) {
     return from ? dp_load_tail(from, bytes) : 0;
 }
 
-/* Only the shortest form is one, and only what fits 64 bits. */
+/* Only the shortest form is valid, and only values that fit 64 bits. */
 static uint64_t take_varint(byte_reader *r) {
     uint64_t number = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -90,7 +90,7 @@ static uint64_t take_varint(byte_reader *r) {
     return 0;
 }
 
-/* A number that is there only if it is not 0. */
+/* A number stored only if it is not 0. */
 static uint64_t take_nonzero(byte_reader *r, uint64_t number) {
     r->failed = r->failed || !number;
     return number;

@@ -1,9 +1,9 @@
-/* store.h - what is remembered of documents, by number: in memory (memory.c) or in a folder (lmdb*.c).
+/* store.h - what is stored for documents, by number: in memory (memory.c) or in a folder (lmdb*.c).
  *
- * A store keeps, it never computes. Everything has a number, given by the writer, that only grows: documents, copies
- * that are linked or stored, texts of copies that are not, and removals, so that a reader that reads what came after
- * the last number it knows is up to date. A document leaves up to four parts: a trace (all that must be in memory to
- * find it again), a record (who it is), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
+ * A store keeps, it never computes. Everything has an increasing number, assigned by the writer: documents, copies that
+ * are linked or stored, texts of copies that are not, and removals, so that a reader that reads everything after the
+ * last number it knows is up to date. A document has up to four parts: a trace (all that must be in memory to find it),
+ * a record (its names and fields), a set (its feature hashes) and its text. docs/FORMAT.md has the bytes of each.
  *
  * One thread at a time writes; any number read, each through a view of its own, and none waits for another. */
 #ifndef DP_STORE_H
@@ -25,18 +25,18 @@ typedef enum dp_trace_kind {
 } dp_trace_kind;
 
 /* How ids and canonical URLs are hashed, in traces and in memory: by SipHash-2-4 with the secret of the store, so that
- * nobody can choose names that have one hash. A folder of format 1 has no secret: XXH3. */
+ * nobody can construct colliding names. A folder of format 1 has no secret: XXH3. */
 typedef struct dp_names {
     bool keyed;
     uint64_t secret[2];
 } dp_names;
 
-/* A secret that nobody knows. Errors: DOPPEL_ERROR_IO. */
+/* A random secret. Errors: DOPPEL_ERROR_IO. */
 doppel_status dp_names_create(dp_names *names, doppel_error *error);
 /* The hash of a name, never 0. */
 uint64_t dp_name_hash(const dp_names *names, doppel_slice name);
 
-/* What memory must know. */
+/* What must be kept in memory. */
 typedef struct dp_trace {
     uint64_t number;
     dp_trace_kind kind;
@@ -47,7 +47,7 @@ typedef struct dp_trace {
     uint64_t url_hash;  /* dp_name_hash of the canonical URL; 0: it has none */
     uint8_t digest[32]; /* all 0: no words */
     uint64_t fingerprint[2];
-    bool content;         /* words enough to be near others */
+    bool content;         /* it has enough words to be near others */
     bool own_words;       /* a copy: its words are not its original's, and it is found by them */
     const uint32_t *keys; /* of bands; may be unaligned in a decoded trace: copy before use */
     size_t key_count;
@@ -69,21 +69,21 @@ static inline bool dp_has_digest(const uint8_t digest[32]) {
     return memcmp(digest, none, sizeof none) != 0;
 }
 
-/* Who a document is. */
+/* The names and fields of a document. */
 typedef struct dp_record {
     doppel_slice id, url, canonical, title, fields; /* url and title as given; fields: a JSON object; data NULL: none */
     doppel_slice original_id;                       /* of a copy */
-    doppel_slice origin;                            /* as of doppel_item; data NULL: not said */
+    doppel_slice origin;                            /* as in doppel_item; data NULL: not given */
     uint64_t words, set_count, text_length;         /* text_length: before compression */
     bool sampled;                                   /* its set is a sample: set_count is that of the whole */
     uint8_t reason;                                 /* a doppel_reason of decide.h, of a copy; 0: an original */
     doppel_evidence evidence;                       /* of a copy */
 } dp_record;
 
-/* Bytes of a trace and a record, added to a buffer; false: no memory. */
+/* Bytes of a trace and a record, added to a buffer; false: out of memory. */
 bool dp_trace_encode(const dp_trace *trace, dp_buffer *to);
 bool dp_record_encode(const dp_record *record, dp_buffer *to);
-/* And back: slices point into `bytes`. False when they are not what encode makes: any bytes may be given. */
+/* Decodes: slices point into `bytes`. False for anything that encode does not produce: any bytes may be given. */
 bool dp_trace_decode(doppel_slice bytes, dp_trace *trace);
 bool dp_record_decode(doppel_slice bytes, dp_record *record);
 
@@ -101,23 +101,23 @@ typedef struct dp_store_options {
 
 /* One change. Several kinds may be in one: a new version of a document is `number` with its parts and `remove`. */
 typedef struct dp_change {
-    uint64_t number;             /* of what is new, above all before it; 0: nothing is */
+    uint64_t number;             /* the number of what is added, above all others; 0: nothing is added */
     doppel_slice part[DP_PARTS]; /* its parts; data NULL: it has none */
-    uint64_t link;               /* what is new is a copy of this number; 0: it is not */
-    uint64_t remove;             /* all parts, links and counts of this number go; 0: none */
-    uint64_t count;              /* a duplicate is counted at this number; 0: none */
+    uint64_t link;               /* the added one is a copy of this number; 0: it is not */
+    uint64_t remove;             /* remove all parts, links and counts of this number; 0: none */
+    uint64_t count;              /* count a duplicate at this number; 0: none */
     uint64_t count_at;           /* when, seconds since 1970 */
     uint8_t count_reason;        /* a doppel_reason, not DOPPEL_REASON_NONE */
-    uint64_t count_times;        /* so many; 0: one */
+    uint64_t count_times;        /* how many; 0: one */
 } dp_change;
 
-/* The time that a store goes by, and what is known of it: lib/known/local_clock.c. */
+/* The time a store uses, and its state: lib/known/local_clock.c. */
 typedef struct dp_clock {
     uint64_t time;    /* seconds since 1970 */
     uint64_t boot;    /* of the machine, in which it was read; 0: not known */
     uint64_t uptime;  /* seconds, of that boot, by then */
-    uint64_t doubted; /* what the system's clock said by then, if that is not believed yet; 0: it is */
-    uint64_t seen;    /* seconds that it has said so */
+    uint64_t doubted; /* the system clock then, if it is not believed yet; 0: it is */
+    uint64_t seen;    /* for how many seconds it has been seen */
 } dp_clock;
 
 /* Duplicates that were counted. */
@@ -126,7 +126,7 @@ typedef struct dp_counts {
     uint64_t last;            /* when the last came */
 } dp_counts;
 
-/* What a store is like; in a view, at its moment. */
+/* The state of a store; in a view, of its snapshot. */
 typedef struct dp_store_info {
     uint64_t last;       /* the last number that was written */
     dp_clock clock;      /* as it was last written */
@@ -163,7 +163,7 @@ typedef struct dp_store {
     const struct dp_store_kind *kind;
 } dp_store;
 
-/* What one thread reads at a time. From begin to end, in one thread, a view shows one moment, and what it gives is
+/* What one thread reads at a time. From begin to end, in one thread, a view shows one snapshot, and its results are
  * borrowed until end. A thread is inside one view at a time. */
 typedef struct dp_view {
     dp_store *store;
@@ -177,11 +177,13 @@ typedef struct dp_store_kind {
     doppel_status (*open)(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
     void (*close)(dp_store *store);
     const char *(*settings)(const dp_store *store); /* that it was made with; borrowed */
-    /* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map by itself. After a
-     * commit that failed it waits until no view is between begin and end: the thread that writes must not be inside a
-     * view of its own. Errors:
-     * DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_STORE.
-     */
+    /* Replaces them, durably. For a store that never had a number, while nothing else is done with it: what is stored
+     * is of the settings. */
+    doppel_status (*set_settings)(dp_store *store, const char *settings, const dp_clock *clock, doppel_error *error);
+    /* Makes all changes durable, or, on an error, none. `clock` is kept with them. Grows the map automatically. After a
+     * failed commit it waits until no view is between begin and end: the writing thread must not be inside its own
+     * view. Errors: DOPPEL_ERROR_IO (no space, read-only, ...: the message says what to do), DOPPEL_ERROR_MEMORY,
+     * DOPPEL_ERROR_STORE. */
     doppel_status (*write)(dp_store *store, const dp_change *changes, size_t count, const dp_clock *clock,
                            doppel_error *error);
     doppel_status (*view_create)(dp_store *store, dp_view **view, doppel_error *error);
@@ -201,23 +203,23 @@ typedef struct dp_store_kind {
     doppel_status (*view_links)(dp_view *view, uint64_t number, uint64_t *links, size_t room, size_t *found,
                                 doppel_error *error);
     doppel_status (*view_each)(dp_view *view, const dp_each *each, doppel_error *error);
-    /* Each number that has a count. Those that are damaged are an error, which comes after all others were given. */
+    /* Each number that has a count. Damaged ones are an error, reported after all others. */
     doppel_status (*view_each_count)(dp_view *view, dp_count_visit *visit, void *user, doppel_error *error);
-    /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and goes on with that.
-     * Views and writes go on meanwhile: a view that has begun ends with what it began with, and a write may wait for
-     * the last few hundred numbers. `keep` is asked once for each number, by this thread, which must not be inside a
-     * view, nor write. A second compaction waits for the first. A folder of format 1 becomes one of the present format:
-     * it gets a secret, and its traces the hashes that go with it. On an error the folder is as it was; in memory some
-     * of what was to go may be gone. */
+    /* Rewrites the store without removals and without what `keep` (given each trace) says no to, and continues with
+     * that. Views and writes continue during it: a view that has begun ends with what it began with, and a write may
+     * wait for the last few hundred numbers. `keep` is called once for each number, by this thread, which must not be
+     * inside a view, nor write. A second compaction waits for the first. A folder of format 1 is converted to the
+     * current format: it gets a secret, and its traces the matching hashes. On an error the folder is unchanged; in
+     * memory some of what was to be removed may be gone. */
     doppel_status (*compact)(dp_store *store, dp_trace_filter *keep, void *user, doppel_error *error);
-    /* A copy as of now, in a new folder, while views and writes go on. */
+    /* A copy as of now, in a new folder, while views and writes continue. */
     doppel_status (*backup)(dp_store *store, const char *path, doppel_error *error);
 } dp_store_kind;
 
 extern const dp_store_kind dp_store_memory, dp_store_lmdb;
 
-/* Opens the store of a folder, which is made if it is not there, or a new one in memory (path NULL). Errors:
- * DOPPEL_ERROR_STORE: another process writes to it (named), a newer version, cut short, not a store;
+/* Opens the store of a folder, which is created if missing, or a new one in memory (path NULL). Errors:
+ * DOPPEL_ERROR_STORE: another process writes to it (named), a newer version, truncated, not a store;
  * DOPPEL_ERROR_IO. */
 doppel_status dp_store_open(const char *path, const dp_store_options *options, dp_store **store, doppel_error *error);
 
@@ -228,6 +230,11 @@ static inline void dp_store_close(dp_store *store) {
 
 static inline const char *dp_store_settings(const dp_store *store) {
     return store->kind->settings(store);
+}
+
+static inline doppel_status dp_store_set_settings(dp_store *store, const char *settings, const dp_clock *clock,
+                                                  doppel_error *error) {
+    return store->kind->set_settings(store, settings, clock, error);
 }
 
 static inline doppel_status dp_store_write(dp_store *store, const dp_change *changes, size_t count,

@@ -1,7 +1,7 @@
 /* charset.c - the charset of a page, and its bytes as clean UTF-8: dp_charset_of, then dp_decoder_run.
  *
- * What a page or its carrier says counts, else what its bytes look like. Most pages are clean UTF-8 already: one look
- * at all bytes says so, and they are used where they are. */
+ * The declaration of the page or its container counts, else a guess from its bytes. Most pages are clean UTF-8 already:
+ * one pass detects that, and they are used in place. */
 #include "text/charset.h"
 
 #include "input/input.h"
@@ -13,8 +13,8 @@
 
 /* ---- labels ---- */
 
-/* Labels mean what browsers take them for, which is not always what they say: pages that call themselves ISO-8859-1 use
- * windows-1252, GB2312 is read as GB18030, and so on. */
+/* Labels mean what they mean to browsers, which is not always what they say: ISO-8859-1 is read as windows-1252, GB2312
+ * as GB18030, and so on. */
 static const dp_charset charsets[] = {
     {"UTF-8", NULL, 1, "utf8 unicode-1-1-utf-8 unicode11utf8 x-unicode20utf8"},
     {"UTF-16LE", "UTF-16LE", 2, "utf-16 utf16 unicode ucs-2 iso-10646-ucs-2"},
@@ -60,7 +60,7 @@ static bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Whether one of the words in a list with a space between them is this one, in any case. */
+/* Whether a space-separated list contains this word, ignoring case. */
 static bool is_listed(const char *words, const char *word, size_t length) {
     for (size_t size; *words; words += size + (words[size] == ' ')) {
         size = strcspn(words, " ");
@@ -83,17 +83,17 @@ static const dp_charset *by_label(const char *label, size_t length) {
 
 /* ---- which charset ---- */
 
-/* A page says its charset in its first 1024 bytes if it keeps to the standard; some do not. */
+/* A conforming page declares its charset in its first 1024 bytes; some do not conform. */
 #define DECLARED_WITHIN 4096
-/* What the guess is made from: enough for its statistics to settle. */
+/* Bytes used for the guess: enough for its statistics. */
 #define GUESSED_FROM 65536
 
-/* One that is there. */
+/* A charset that exists. */
 static const dp_charset *named(const char *name) {
     return by_label(name, strlen(name));
 }
 
-/* Where `word` stands, in any case; NULL: nowhere. */
+/* The first occurrence of `word`, ignoring case; NULL: none. */
 static const char *find(const char *p, const char *end, const char *word) {
     size_t length = strlen(word);
     for (; (size_t)(end - p) >= length; p++)
@@ -125,13 +125,13 @@ static const dp_charset *believed(const dp_charset *said) {
     return said && said->unit > 1 ? named("utf-8") : said;
 }
 
-/* A tag ends at its `>`, wherever that stands: no charset has one. */
+/* A tag ends at the first `>`: no charset contains one. */
 static const char *tag_end(const char *p, const char *end) {
     const char *close = memchr(p, '>', (size_t)(end - p));
     return close ? close : end;
 }
 
-/* What the page itself says in its xml declaration or meta; NULL: nothing known. */
+/* What the page itself declares in its XML declaration or meta; NULL: none, or unknown. */
 static const dp_charset *declared(const char *bytes, size_t length) {
     const char *p = bytes, *end = bytes + (length < DECLARED_WITHIN ? length : DECLARED_WITHIN);
     const dp_charset *said = NULL;
@@ -181,7 +181,7 @@ static bool valid_utf8(const char *bytes, size_t length) {
     return true;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static const dp_charset *guess(const char *bytes, size_t length) {
     uchardet_t detector = uchardet_new();
     const dp_charset *guessed = NULL;
@@ -214,7 +214,7 @@ const dp_charset *dp_charset_of(const char *bytes, size_t length, const char *ca
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
-/* Control characters that stand for nothing in a page; tab, line feed and carriage return do. */
+/* Control characters without meaning in a page; tab, line feed and carriage return have one. */
 static inline bool is_control(uint8_t c) {
     return c < 0x20 && c != '\t' && c != '\n' && c != '\r';
 }
@@ -235,7 +235,7 @@ static kinds kinds_of(const char *bytes, size_t length) {
     return found;
 }
 
-/* What stands in the text for a byte or sequence at p: appended to `out`. */
+/* Appends the text for a byte or sequence at p to `out`. */
 static bool add_sequence(dp_buffer *out, const uint8_t *p, size_t length, bool whole) {
     if (!whole)
         return dp_buffer_add(out, replacement, 3);
@@ -244,7 +244,7 @@ static bool add_sequence(dp_buffer *out, const uint8_t *p, size_t length, bool w
     return *p == '\f' || *p == '\v' ? dp_buffer_add(out, " ", 1) : true;
 }
 
-/* The first place from p on that has to change; `end`: none. Without control characters ASCII is passed in leaps. */
+/* The first place from p on that has to change; `end`: none. Without control characters ASCII is skipped in blocks. */
 static const uint8_t *clean_until(const uint8_t *p, const uint8_t *end, bool controls) {
     while (p < end) {
         if (!controls && end - p >= 8 && !(dp_load64(p) & 0x8080808080808080u)) {
@@ -262,7 +262,7 @@ static const uint8_t *clean_until(const uint8_t *p, const uint8_t *end, bool con
     return end;
 }
 
-/* `text` with everything in it clean, in `out`; or as it is, when it was clean. */
+/* `text` cleaned into `out`; or unchanged, if it was clean. */
 static doppel_status clean(dp_buffer *out, doppel_slice *text) {
     const uint8_t *p = (const uint8_t *)text->data, *end = p + text->length, *dirty;
     kinds found = kinds_of(text->data, text->length);

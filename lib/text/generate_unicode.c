@@ -46,7 +46,7 @@ static bool first_joins(int32_t c, int options) {
     return decompose(c, options, parts) && joins_itself(parts[0]);
 }
 
-/* Whether c can join what stands before it (docs/FORMAT.md section 1, step 2). */
+/* Whether c can join what precedes it (docs/FORMAT.md section 1, step 2). */
 static bool joins(int32_t c, bool keep_case) {
     const int nfkd = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT;
     if (joins_itself(c) || first_joins(c, nfkd))
@@ -101,7 +101,7 @@ static void print_tables(void) {
     printf("};\n");
 }
 
-/* What the plain kernel relies on. */
+/* A property the plain kernel relies on. */
 static bool is_uniform(int32_t first, int32_t last) {
     for (int keep_case = 0; keep_case < 2; keep_case++)
         for (int32_t c = first; c <= last; c++)

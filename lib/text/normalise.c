@@ -1,12 +1,12 @@
 /* normalise.c - UTF-8 to normalised words.
  *
- * ASCII goes through a kernel, 64 bytes at a time. All other text goes code point by code point: a table says what
- * each becomes, its class, and whether it may join what stands before it; a small automaton turns classes into words.
+ * ASCII goes through a kernel, 64 bytes at a time. All other text goes code point by code point: a table says what each
+ * becomes, its class, and whether it may join what precedes it; a small automaton turns classes into words.
  *
- * Why code points may be written one by one: a code point that is no mark and never the second half of a composition,
- * itself and when folded and decomposed, is a boundary for all of NFKC, folding, NFKC. Only when one that joins follows
- * is the last one taken back, and collected with all that join it into a piece, which is normalised as a whole by
- * utf8proc (unicode.c). */
+ * Why code points may be written one by one: a code point that is not a mark and never the second half of a
+ * composition, itself and when folded and decomposed, is a boundary for all of NFKC, folding, NFKC. Only when a joining
+ * one follows is the last one removed again, and collected with all that join it into a piece, which is normalised as a
+ * whole by utf8proc (unicode.c). */
 #include "text/normalise.h"
 
 #include "unicode_table.h"
@@ -33,7 +33,7 @@ static void note_range(dp_normaliser *n, bool new_word) {
     n->ranges[n->range_count - 1] = n->piece_end;
 }
 
-/* One normalised code point takes its place in the words. */
+/* Writes one normalised code point. */
 static void put(dp_normaliser *n, uint32_t code_point, int class) {
     uint8_t step = n->at.steps[n->at.state][class];
     if (step & DP_WRITE_SPACE)
@@ -69,8 +69,8 @@ static bool piece_is_plain(const dp_normaliser *n) {
     return true;
 }
 
-/* Normalises the piece; gives how many code points it becomes. Small pieces are remembered, as decomposed text repeats
- * them. */
+/* Normalises the piece; returns how many code points it becomes. Small pieces are remembered, as decomposed text
+ * repeats them. */
 static size_t normalise_piece(dp_normaliser *n, int32_t *normalised) {
     if (n->piece_count > 3)
         return dp_normalise(n->piece, n->piece_count, n->keep_case, normalised);
@@ -107,7 +107,7 @@ static void end_piece(dp_normaliser *n) {
     n->piece_count = n->piece_joins = 0;
 }
 
-/* What was written last becomes the base of a piece. */
+/* The last code point written becomes the base of a piece. */
 static void take_back(dp_normaliser *n) {
     n->size = n->last_size;
     n->at.state = n->last_state;
@@ -128,7 +128,8 @@ static void join_piece(dp_normaliser *n, int32_t code_point) {
 
 /* ---- reading ---- */
 
-/* A mark may follow what a kernel read last: what was that, and what was the text before it? `end` is after it. */
+/* A mark may follow the last code point a kernel read: records it and the state of the text before it. `end` is after
+ * it. */
 static void note_last(dp_normaliser *n, const uint8_t *end) {
     const uint8_t *p = end - 1;
     while ((*p & 0xC0) == 0x80)
@@ -140,7 +141,7 @@ static void note_last(dp_normaliser *n, const uint8_t *end) {
     n->last_state = n->at.state;
     if (step & DP_WRITE_IT) {
         n->last_size -= dp_utf8_encode((uint32_t)(n->last + (entry >> DP_ENTRY_SHIFT)), bytes);
-        /* A space that was written for it may stay: a piece with this base needs it again. */
+        /* A space written before it may stay: a piece with this base needs it too. */
         if (!n->last_size || n->text[n->last_size - 1] == ' ')
             n->last_state = DP_AT_SPACE;
     } else if (step & DP_WRITE_SPACE) {
@@ -158,7 +159,7 @@ static const uint8_t *read_ascii(dp_normaliser *n, const uint8_t *p, const uint8
     return p;
 }
 
-/* ASCII with its ranges, up to `full` bytes; but for the last before other text, which a mark may join. */
+/* ASCII with its ranges, up to `full` bytes; except the last one before other text, which a mark may join. */
 static const uint8_t *read_ascii_ranged(dp_normaliser *n, const uint8_t *p, const uint8_t *end, size_t full) {
     if (end - p < 2 || p[0] >= 0x80 || p[1] >= 0x80 || n->failed)
         return p;
@@ -208,7 +209,7 @@ static inline bool ascii_ahead(const uint8_t *p, const uint8_t *end) {
 
 static const uint8_t *read_plain(dp_normaliser *n, const uint8_t *p, const uint8_t *end) {
     size_t length = (size_t)(end - p) < DP_READ / 4 ? (size_t)(end - p) : DP_READ / 4;
-    /* Where little is plain at a time, blocks are wasted. */
+    /* For short plain runs, blocks do not pay. */
     dp_unicode_fn plain = n->at.used < SHORT_RUN ? n->plain_few : n->plain;
     n->size += plain(p, length, n->text + n->size, &n->at);
     p += n->at.used;
@@ -255,7 +256,7 @@ const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint
             end_piece(n);
         if (n->ranged)
             p = read_ascii_ranged(n, p, end, full);
-        /* The kernel for ASCII knows no words that stand alone. */
+        /* The ASCII kernel does not handle words of a single character. */
         if (ascii && n->at.state != DP_ALONE) {
             p = read_ascii(n, p, end);
         } else if (!n->ranged && !n->piece_count) {

@@ -8,7 +8,7 @@
 #include "text/text.h"
 #include "text/unicode.h"
 
-/* One call of dp_normaliser_read writes about this much: the text, its starts and hashes then stay in the first two
+/* One call of dp_normaliser_read writes about this much, so that the text, its starts and hashes stay in the L1 and L2
  * caches. */
 #define DP_READ 8192
 
@@ -33,13 +33,13 @@ typedef struct dp_normaliser {
     uint8_t *text;
     size_t size, capacity;
 
-    /* The last code point, already written, with the text as it was before: a mark that follows takes it back. -1:
+    /* The last code point, already written, and the state of the text before it: a following mark removes it again. -1:
      * none. */
     int32_t last;
     size_t last_size;
     unsigned last_state;
 
-    int32_t piece[DP_PIECE]; /* code points that are not written, as more may join them */
+    int32_t piece[DP_PIECE]; /* code points not yet written, as more may join them */
     size_t piece_count, piece_joins;
 
     dp_known_piece known[DP_KNOWN_PIECES];
@@ -51,14 +51,14 @@ typedef struct dp_normaliser {
     bool failed; /* no memory for a range */
 } dp_normaliser;
 
-/* Fails when utf8proc is another version than the table. A ranged one goes byte by byte through ASCII, and code point
- * by code point through the rest. */
+/* Fails when utf8proc is another version than the table. A ranged one reads ASCII byte by byte, and the rest code point
+ * by code point. */
 doppel_status dp_normaliser_open(dp_normaliser *n, const dp_words_options *options, bool ranged, doppel_error *error);
 void dp_normaliser_close(dp_normaliser *n);
 void dp_normaliser_reset(dp_normaliser *n);
 
-/* Reads whole sequences (and ones that nothing can complete) until about DP_READ bytes are written; gives where it
- * stopped, NULL when there is no memory. */
+/* Reads whole sequences (and invalid ones) until about DP_READ bytes are written; returns where it stopped, NULL when
+ * out of memory. */
 const uint8_t *dp_normaliser_read(dp_normaliser *n, const uint8_t *p, const uint8_t *end);
 
 /* The document has ended: no more joins, and no space at the end. */

@@ -1,8 +1,8 @@
 /* page.c - HTML to content: doppel_page_reader_create, then doppel_page_read or doppel_document_text for each page.
  *
  * The bytes become clean UTF-8 (charset.c), what the parser cannot handle is repaired (page_repair.c), and the parser's
- * events say what is visible, in which region it stands, and what the page says of itself. At the end the regions that
- * are not the main content drop out. */
+ * events give the visible text, its regions, and the page's metadata. At the end the regions that are not the main
+ * content are dropped. */
 #include "text/page.h"
 #include "text/charset.h"
 
@@ -31,19 +31,19 @@ enum {
     META_LINK = 64,
     HTML = 128,
     DIALOG = 256,   /* hidden unless it is open */
-    HEADING = 512,  /* a header: that of the page, unless it stands in the main part or an article */
-    MAIN = 1024,    /* nothing outside of it makes it drop */
-    ARTICLE = 2048, /* no name outside of it makes it drop */
+    HEADING = 512,  /* a header: the page's, unless it is in the main part or an article */
+    MAIN = 1024,    /* never dropped because of an outer element */
+    ARTICLE = 2048, /* never dropped because of an outer element's name */
     WHOLE = 4096    /* cannot be dropped itself */
 };
 
-/* Why a region drops out of the main content, and what else holds for all in it. */
+/* Why a region is not main content, and other properties of everything in it. */
 enum {
     FRAME = 1,       /* its element or role: navigation, header, footer, aside */
     NAMED = 2,       /* its class or id: a menu, breadcrumbs, share buttons */
     LINKS = 4,       /* nearly all of it is links */
     CONTROL = 8,     /* buttons and choices of forms */
-    INTRODUCED = 16, /* a colon stands before it: what it lists belongs to the text */
+    INTRODUCED = 16, /* preceded by a colon: the list belongs to the text */
     IN_MAIN = 32     /* the page says that its content is here */
 };
 
@@ -82,8 +82,7 @@ static const page_element elements[] = {
 };
 /* clang-format on */
 
-/* Unknown elements stand inside a line, but for those that a site has made itself, which have a dash in their name and
- * are mostly boxes. */
+/* Unknown elements are inline, except custom elements, which have a dash in their name and are mostly blocks. */
 static const page_element unknown = {"", 0, 0}, homemade = {"", BLOCK, 0};
 
 static int by_name(const void *name, const void *element) {
@@ -115,8 +114,8 @@ static uint8_t role_reasons(const char *role) {
     return 0;
 }
 
-/* Words of classes and ids that stand for the frame around content. Each is a whole word: what stands between other
- * characters than letters, or begins with a capital after a small letter (`mainMenu`). Sorted. */
+/* Words of classes and ids that mean the frame around content. Each is a whole word: delimited by non-letters, or
+ * beginning with a capital after a small letter (`mainMenu`). Sorted. */
 static const char *const frame_words[] = {
     "ads",        "advert",  "advertisement", "advertising", "breadcrumb", "breadcrumbs", "consent",    "cookie",
     "cookiebar",  "cookies", "footer",        "gdpr",        "masthead",   "menu",        "menubar",    "menus",
@@ -126,7 +125,7 @@ static const char *const frame_words[] = {
     "subnav",     "toolbar", "topbar",        "topnav",
 };
 
-/* Words that, before one of those, say that the element is beside it, not of it: `has-sidebar`, `with-nav`. */
+/* Words that, before one of those, say that the element is not part of the frame: `has-sidebar`, `with-nav`. */
 static const char *const beside_words[] = {"has", "no", "with", "without", "hide", "hidden", "show", "is", "not"};
 
 static int by_word(const void *word, const void *entry) {
@@ -147,8 +146,8 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The next word from *at on, in small letters; an empty one when it is too long to be of interest. False: there is
- * none. *apart: white space stands before it. */
+/* The next word from *at on, in small letters; an empty one if it is too long to matter. False: there is none. *apart:
+ * white space precedes it. */
 static bool next_word(const char **at, char *word, bool *apart) {
     const char *p = *at;
     size_t length = 0, kept = 0;
@@ -178,7 +177,7 @@ static uint8_t name_reasons(const char *names) {
     return 0;
 }
 
-/* Whether a declaration `name: value` stands in the style, in any case and with any white space. */
+/* Whether the style has a declaration `name: value`, ignoring case and white space. */
 static bool declares(const char *style, const char *name, const char *value) {
     const char *p = style;
     while ((p = strcasestr(p, name))) {
@@ -202,9 +201,9 @@ static bool style_hides(const char *style) {
 
 /* ---- the text and its regions ----
  *
- * Reset, then open and add as the page goes, then drop. Text is gathered once, in order; a run of it knows the region
- * it stands in. At the end each region has its reasons to drop out: its own and those of what it stands in. What stays
- * is a function of the page alone:
+ * Reset, then open and add as the page goes, then drop. Text is gathered once, in order; each run of it has a region.
+ * At the end each region has reasons to be dropped: its own and those of its ancestors. What stays is a function of the
+ * page alone:
  *
  * - a region with a name (class or id) of the frame that holds more than half of the page is no frame, but what all of
  *   the page stands in (unless the page says what is its content: main, article);
@@ -214,11 +213,11 @@ static bool style_hides(const char *style) {
  *   Where the page says what is its content, that part alone is looked at: a page of few words in a large frame is no
  *   reason to keep the frame. */
 
-/* A part of the page: an element that may drop out, with what stands in it. */
+/* A part of the page: an element that may be dropped, with its content. */
 typedef struct page_region {
     uint32_t parent;                   /* comes before it; the first one, the page, is its own */
     uint16_t kind;                     /* of its element */
-    uint8_t reasons;                   /* its own; after drop_regions, those of what it stands in, too */
+    uint8_t reasons;                   /* its own; after drop_regions, those of its ancestors, too */
     uint32_t bytes, link_bytes, links; /* of its own; after drop_regions, of all in it */
 } page_region;
 
@@ -228,13 +227,13 @@ typedef struct page_run {
 } page_run;
 
 typedef struct page_text {
-    dp_buffer text; /* every run begins with the white space that parts it from the one before, if any */
+    dp_buffer text; /* every run begins with the white space that separates it from the one before, if any */
     page_run *runs;
     size_t run_count, run_capacity;
     page_region *regions;
     size_t region_count, region_capacity;
     uint32_t region; /* the one that text is added to */
-    char gap;        /* white space that is due before the next word; 0: none */
+    char gap;        /* white space to write before the next word; 0: none */
 } page_text;
 
 /* White space, a space or a line feed, comes before the next word. */
@@ -259,7 +258,7 @@ static bool after_colon(const dp_buffer *text) {
     return (size && text->data[size - 1] == ':') || (size >= 3 && !memcmp(text->data + size - 3, "\xEF\xBC\x9A", 3));
 }
 
-/* Opens a region in `parent`; false: no memory. */
+/* Opens a region in `parent`; false: out of memory. */
 static bool open_region(page_text *content, uint32_t parent, const page_region *region, uint32_t *number) {
     if (!dp_reserve(&content->regions, &content->region_capacity, content->region_count + 1, sizeof *content->regions))
         return false;
@@ -333,8 +332,7 @@ typedef struct share {
     uint64_t kept, all;
 } share;
 
-/* 300 bytes are about 50 words, which make enough shingles to know a page by. Less will do for a page that has little
- * in all. */
+/* 300 bytes are about 50 words, enough shingles to identify a page. Less is enough for a page with little text. */
 static bool enough(share of) {
     return of.kept >= 300 || of.kept * 4 >= of.all;
 }
@@ -349,7 +347,7 @@ static void add_up(page_region *regions, size_t count) {
     }
 }
 
-/* What a region has from the one it stands in. */
+/* What a region inherits from its parent. */
 static uint8_t inherited(const page_region *region, const page_region *outer) {
     uint8_t reasons = outer->reasons;
     if (region->kind & MAIN)
@@ -398,7 +396,7 @@ static share left_without(const page_text *content, uint8_t reasons, uint8_t par
     return of;
 }
 
-/* Moves what stays together. White space that went with a run that drops out comes back before the next. */
+/* Closes the gaps of dropped runs. White space dropped with a run is restored before the next. */
 static void keep_without(page_text *content, uint8_t reasons) {
     char *text = content->text.data, due = 0;
     size_t size = 0;
@@ -436,8 +434,8 @@ static void drop_regions(page_text *content, doppel_content which) {
 
 /* ---- the events of the parser ----
  *
- * The parser (libxml2's, for HTML) repairs the nesting: every start has its end. It knows no network and no entities
- * but those of HTML, keeps nothing, and is asked for events alone; the stack of open elements below follows its own. */
+ * The parser (libxml2's, for HTML) repairs the nesting: every start has its end. It uses no network and only HTML's
+ * entities, builds no tree, and only reports events; the stack of open elements below mirrors its own. */
 
 typedef struct page_parts {
     page_text content;
@@ -445,8 +443,8 @@ typedef struct page_parts {
     bool has_title, has_canonical, has_language;
 } page_parts;
 
-/* Deeper than this the middle of the stack is forgotten, as browsers flatten at 512: an end that matches nothing is
- * looked for in all of it, and must not cost more the deeper a page is. */
+/* Deeper than this the middle of the stack is dropped, as browsers flatten at 512: an unmatched end tag is searched in
+ * all of it, and must not cost more the deeper a page is. */
 #define DEPTH 512
 #define DEPTH_KEPT 64
 
@@ -467,10 +465,10 @@ typedef struct page_parsing {
     size_t invisible; /* depth of the outermost invisible element; 0: none */
     size_t title;     /* depth of the title element; 0: none */
     size_t links;     /* open ones */
-    size_t mains;     /* open elements whose headers are theirs, not the page's */
+    size_t mains;     /* open elements with headers of their own, not the page's */
     char title_gap;
     bool failed;              /* no memory */
-    jmp_buf out_of_parser;    /* for when it has none, and would not come back */
+    jmp_buf out_of_parser;    /* for a parser that is out of memory and does not return */
     const xmlChar *complaint; /* where the parser complained last, and how often in a row */
     size_t complaints;
     struct {
@@ -565,7 +563,7 @@ static bool hides(const page_parsing *p, const page_element *element, const attr
            (element->kind & TITLE && p->title != p->depth) || (a->style && style_hides(a->style));
 }
 
-/* The reasons of an element to drop out, by what it is and how it is called. */
+/* The reasons to drop an element, by its type and its names. */
 static uint8_t reasons_of(const page_parsing *p, const page_element *element, const attributes *a, uint16_t *kind) {
     uint8_t role = a->role ? role_reasons(a->role) : 0, reasons = element->reasons;
     if (role & ROLE_MAIN)
@@ -580,7 +578,7 @@ static uint8_t reasons_of(const page_parsing *p, const page_element *element, co
     return reasons;
 }
 
-/* Opens a region for an element that may drop out, or that keeps what is in it from doing so. */
+/* Opens a region for an element that may be dropped, or that protects its content from being dropped. */
 static void enter(page_parsing *p, opened *top, const page_element *element, const attributes *a) {
     page_text *content = &p->parts->content;
     uint16_t kind = element->kind;
@@ -665,7 +663,7 @@ static void on_text(void *user, const xmlChar *text, int length) {
 }
 
 /* The parser complains where it repairs a page, which is ignored, and when it has no memory. It may also fail to notice
- * that, and then complains at the same place for ever, even when asked to stop: it is left by a jump. */
+ * that, and then complains at the same place forever, even when told to stop: longjmp ends it. */
 #define COMPLAINTS 10000
 
 static void on_error(void *user, xmlErrorPtr error) {
@@ -705,13 +703,13 @@ static bool parse(page_parsing *p, const char *html, size_t length) {
         p->failed |= p->parser->errNo == XML_ERR_NO_MEMORY;
     }
     htmlParserCtxtPtr parser = p->parser;
-    p->parser = NULL; /* what goes wrong now is no reason to jump */
+    p->parser = NULL; /* errors from here on must not jump */
     htmlFreeParserCtxt(parser);
     return !p->failed;
 }
 
-/* Fills `parts` from a page in clean UTF-8. Errors: DOPPEL_ERROR_MEMORY. The handler of errors is one of the thread:
- * afterwards it is what it was before. */
+/* Fills `parts` from a page in clean UTF-8. Errors: DOPPEL_ERROR_MEMORY. The error handler is per thread: it is
+ * restored afterwards. */
 static doppel_status parse_page(page_parts *parts, const char *html, size_t length) {
     if (!parts_reset(parts))
         return DOPPEL_ERROR_MEMORY;

@@ -2,27 +2,27 @@
  *
  * - The parser compares each attribute of a tag with all before it, so that a tag of a million of them would take
  *   hours: what follows a tag's first ATTRIBUTES is left out.
- * - It looks for elements inside noscript, iframe and textarea, whose content is no markup for a browser, and which may
- *   be anything; none of it is text of the page, and it is left out.
+ * - It looks for elements inside noscript, iframe and textarea, whose content is not markup for a browser and may be
+ * anything; none of it is text of the page, and it is left out.
  * - It takes `<![CDATA[`, `<![endif]>` and whatever begins like a comment for text. They are left out, but not what
- *   stands after them.
+ * follows them.
  * - It cannot handle sections that leave elements open: these are closed for it.
  *
- * The page is gone over as the parser does: comments, scripts and styles hold no tags; a value in quotes may hold
- * anything. A page that needs nothing of this is used where it is. */
+ * The page is scanned as the parser does: comments, scripts and styles hold no tags; a quoted value may hold anything.
+ * A page that needs no repair is used in place. */
 #include "text/page.h"
 
 #include <strings.h>
 
-/* A page on its way: `out` has what comes before `from`, as far as something had to change. */
+/* A page being repaired: `out` has what precedes `from`, if something had to change. */
 typedef struct repair {
     const char *from, *end;
     dp_buffer *out;
-    unsigned missing; /* ends that do not come any more, and need not be looked for again */
+    unsigned missing; /* end tags known to be missing, not searched again */
     bool failed;      /* no memory */
 } repair;
 
-/* Leaves out what stands from `start` to `stop`. */
+/* Leaves out the bytes from `start` to `stop`. */
 static void cut(repair *r, const char *start, const char *stop) {
     r->failed |= !dp_buffer_add(r->out, r->from, (size_t)(start - r->from));
     r->from = stop;
@@ -36,7 +36,7 @@ static void insert(repair *r, const char *place, const char *text, size_t length
 
 /* ---- tags and their attributes ---- */
 
-/* Far beyond what is written by hand or made by generators; a tag with that many takes the parser a tenth of a
+/* Far more than hand-written or generated pages have; a tag with that many takes the parser a tenth of a
  * millisecond. */
 #define ATTRIBUTES 256
 
@@ -77,7 +77,7 @@ static const char *skip_value(const char *p, const char *end) {
     return p;
 }
 
-/* After an attribute, which has a name, or after what is none, up to a blank or the end of the tag. */
+/* After an attribute, which has a name, or after anything else, up to a blank or the end of the tag. */
 static const char *skip_attribute(const char *p, const char *end) {
     if (!starts_name(*p)) {
         while (!at_tag_end(p, end) && !is_blank(*p))
@@ -123,7 +123,7 @@ static size_t find_raw(const char *name, size_t length) {
     return i;
 }
 
-/* Where the end tag of one stands; NULL: nowhere. */
+/* The end tag of one; NULL: none. */
 static const char *find_end(repair *r, size_t raw, const char *p) {
     size_t length = strlen(raws[raw].name);
     while (!(r->missing >> raw & 1) && (p = memmem(p, (size_t)(r->end - p), "</", 2))) {
@@ -152,7 +152,7 @@ typedef struct open_sections {
     size_t depth;
 } open_sections;
 
-/* Elements of more than a line that the parser knows nothing of, or that can drop out with all in them. */
+/* Block elements that the parser does not know, or that can be dropped with all their content. */
 static const char *const section_names[] = {"article", "aside",  "button",  "details", "dialog",
                                             "figure",  "footer", "header",  "main",    "nav",
                                             "object",  "search", "section", "svg",     "template"};
@@ -206,7 +206,7 @@ static void close_element(open_sections *open, repair *r, const char *place, con
         close_top(open, r, place, open->depth > at);
 }
 
-/* ---- the pass: each of these goes over one thing, whose second byte is at p, and gives where it ends ---- */
+/* ---- the pass: each of these skips one construct, whose second byte is at p, and returns its end ---- */
 
 static const char *pass_start(repair *r, open_sections *open, const char *p) {
     const char *name = p, *too_many;

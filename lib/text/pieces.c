@@ -77,7 +77,7 @@ static const uint8_t ends[256] = {
     ['?'] = SENTENCE,         [0xE2] = LINE | SENTENCE, [0xC2 ... 0xE1] = SENTENCE, [0xE3 ... 0xF4] = SENTENCE,
 };
 
-/* Where the line ends whose terminator stands at `at`; 0: none does. */
+/* The end of the line whose terminator is at `at`; 0: there is none. */
 static size_t after_terminator(const uint8_t *text, size_t length, size_t at) {
     if (text[at] == '\n')
         return at + 1;
@@ -115,7 +115,8 @@ static size_t paragraph_end(const uint8_t *text, size_t length, size_t at) {
     return end;
 }
 
-/* The white space after a terminal, up to the end of the line or to before one that has marks, which stay with it. */
+/* The white space after a terminal, up to the end of the line or before one with combining marks, which stay with
+ * it. */
 static size_t pass_space(const uint8_t *text, size_t length, size_t at) {
     int32_t c, next = -1;
     size_t end, bytes;
@@ -133,7 +134,7 @@ static size_t pass_space(const uint8_t *text, size_t length, size_t at) {
     return at;
 }
 
-/* Where the sentence ends whose terminal begins at `at`, or 0; *next is where to look on. */
+/* The end of the sentence whose terminal begins at `at`, or 0; *next is where to continue. */
 static size_t after_terminal(const uint8_t *text, size_t length, size_t at, size_t *next) {
     int32_t c;
     bool wide = false;

@@ -9,7 +9,7 @@
 
 typedef struct dp_words_options {
     bool keep_case, keep_punct;
-    bool chars;      /* the units are code points, not words: nothing is cut off by script, spaces are units too */
+    bool chars;      /* the units are code points, not words: no splitting by script, spaces are units too */
     bool drop_space; /* only with chars */
     uint64_t first;  /* use this many code points; 0: all */
     size_t overlap;  /* repeat this many of the last units at the head of the next batch */
@@ -25,7 +25,7 @@ typedef struct dp_word_batch {
     size_t count;
     size_t seen;  /* this many units at the head were in the last batch */
     uint32_t gap; /* 1 for words, 0 for code points */
-    bool last;    /* the document ends here; comes once a document, even without units */
+    bool last;    /* the document ends here; set once per document, even without units */
 } dp_word_batch;
 
 typedef doppel_status (*dp_words_sink)(void *user, const dp_word_batch *batch);
@@ -57,8 +57,7 @@ typedef struct dp_word_list {
 doppel_status dp_word_list_make(const dp_words_options *options, const char *text, size_t length, dp_word_list *list);
 void dp_word_list_free(dp_word_list *list);
 
-/* The ranges alone, of one text after the other: by dp_words that were made for it. *ranges is borrowed until the next
- * call. */
+/* Only the ranges, for a sequence of texts: by dp_words created for it. *ranges is borrowed until the next call. */
 doppel_status dp_words_create_ranged(const dp_words_options *options, dp_words **words);
 doppel_status dp_words_ranges(dp_words *words, const char *text, size_t length, const uint64_t **ranges, size_t *count);
 
@@ -74,11 +73,11 @@ bool dp_code_point_is_mark(int32_t code_point);
 
 /* ---- addresses: url.c ---- */
 
-/* The canonical form of a URL (doppel_url_canonical) in place of what `to` has; empty when there is none. Errors:
+/* The canonical form of a URL (doppel_url_canonical) instead of what `to` has; empty when there is none. Errors:
  * DOPPEL_ERROR_MEMORY. */
 doppel_status dp_url_make(doppel_slice url, const doppel_slice *base, unsigned without, dp_buffer *to);
 
-/* The address that a document is known by: where a redirect leads, else the page's own canonical link, else its URL. */
+/* The address of a document: the target of a redirect, else the page's own canonical link, else its URL. */
 doppel_status dp_document_address(const doppel_document *document, const doppel_page *page, unsigned without,
                                   dp_buffer *to);
 

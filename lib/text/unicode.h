@@ -1,4 +1,4 @@
-/* unicode.h - code points: normalising, classes, and the table that makes most of them one look-up.
+/* unicode.h - code points: normalising, classes, and the table that makes most of them one lookup.
  *
  * lib/text/generate_unicode.c writes the table at build time, with the functions of unicode.c, so that the table and
  * the plain way cannot disagree. */
@@ -14,7 +14,7 @@
 /* The longest normalised piece: NFKD makes at most 18 code points of one (U+FDFA), folding at most 3 of one. */
 #define DP_PIECE_NORMALISED (DP_PIECE * 18 * 3)
 
-/* Normalises a piece: NFKC, and unless the case is kept, full case folding and NFKC again. Gives the number of code
+/* Normalises a piece: NFKC, and unless the case is kept, full case folding and NFKC again. Returns the number of code
  * points. */
 size_t dp_normalise(const int32_t *piece, size_t count, bool keep_case, int32_t *out);
 

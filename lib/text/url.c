@@ -36,7 +36,7 @@ static void put(url_out *out, const char *bytes, size_t length) {
     out->size += length;
 }
 
-/* Which bytes may stand as they are: bits of byte_class. */
+/* Which bytes need no escape: bits of byte_class. */
 enum {
     IN_PLAIN = 1,   /* never escaped */
     IN_PATH = 2,    /* in a path */
@@ -120,8 +120,8 @@ static void resolve(const url_reference *base, url_reference *reference) {
 
 /* ---- escapes ----
  *
- * Percent-encoding as short as can be: unreserved bytes (RFC 3986, 2.3) are decoded, other escapes get capitals, and
- * what may not stand in its part is escaped. A percent sign that starts no escape becomes %25. */
+ * Minimal percent-encoding: unreserved bytes (RFC 3986, 2.3) are decoded, other escapes get capitals, and bytes not
+ * allowed in their part are escaped. A percent sign that starts no escape becomes %25. */
 
 enum {
     _ = 0,
@@ -167,7 +167,7 @@ static int escaped_byte(const char *at, const char *end) {
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 
-/* Writes a part whose bytes of class `may` stand as they are, with the rule for escapes. */
+/* Writes a part whose bytes of class `may` need no escape, with the rule for escapes. */
 static void put_escaped(url_out *out, doppel_slice part, uint8_t may) {
     if (out->without & DOPPEL_URL_ESCAPES)
         may = IN_VISIBLE;
@@ -272,7 +272,7 @@ static bool is_name(const char *name, size_t length) {
     return length > 0;
 }
 
-/* Puts the ASCII form in place of the name from `start` on, if it has one. */
+/* Puts the ASCII form instead of the name from `start` on, if it has one. */
 static doppel_status name_to_ascii(url_out *out, size_t start) {
     char name[LONGEST_NAME + 1];
     size_t length = out->size - start;
@@ -312,7 +312,7 @@ static doppel_status put_host_name(url_out *out, doppel_slice name, bool *valid)
     return status;
 }
 
-/* `host` is what stands between the brackets. */
+/* `host` is the text between the brackets. */
 static bool put_address(url_out *out, doppel_slice host) {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr address;
@@ -328,7 +328,7 @@ static bool put_address(url_out *out, doppel_slice host) {
     return true;
 }
 
-/* What stands after the last `mark`, data NULL when there is none; `whole` keeps what stands before. */
+/* The text after the last `mark`, data NULL if there is none; `whole` keeps the text before it. */
 static doppel_slice cut_last(doppel_slice *whole, char mark) {
     const char *at = whole->length ? memrchr(whole->data, mark, whole->length) : NULL;
     if (!at)
@@ -364,7 +364,7 @@ static doppel_status put_authority(url_out *out, doppel_slice authority, bool se
 
 /* ---- path: escapes, dot segments, names of index pages, slashes at the end ---- */
 
-/* Resolves `.` and `..` in place (RFC 3986, 5.2.4); gives the new length. The path starts with a slash. */
+/* Resolves `.` and `..` in place (RFC 3986, 5.2.4); returns the new length. The path starts with a slash. */
 static size_t remove_dots(char *path, size_t length) {
     size_t kept = 0;
     for (size_t at = 0, end; at < length; at = end) {
@@ -387,7 +387,7 @@ static size_t remove_dots(char *path, size_t length) {
     return kept;
 }
 
-/* The names that servers give for the folder they stand in. */
+/* Index file names that servers return for their folder. */
 static bool is_index(const char *name, size_t length) {
     static const char *const stems[] = {"index.", "default."};
     static const char *const ends[] = {"html", "htm", "shtml", "xhtml", "php", "asp", "aspx", "jsp", "cgi", "cfm"};

@@ -50,7 +50,7 @@ static int compare_words(const void *a, const void *b) {
     return order ? order : (x->length > y->length) - (x->length < y->length);
 }
 
-/* The words of a text in which each is followed by a space; NULL when there is no memory. */
+/* The words of a text in which each is followed by a space; NULL when out of memory. */
 static stop_word *split(const dp_buffer *text, size_t *count) {
     *count = 0;
     stop_word *words = malloc((text->size / 2 + 1) * sizeof *words);
@@ -133,7 +133,7 @@ static doppel_status create_stop_words(const dp_words_options *options, stop_wor
     return status;
 }
 
-/* A batch is given when so much text is there. */
+/* A batch is given once there is this much text. */
 #define BATCH (2 * DP_READ)
 
 /* Starts are 32-bit. */
@@ -175,7 +175,7 @@ static size_t find_code_points(dp_words *w, size_t size) {
     return count;
 }
 
-/* How much of the text is settled: up to the last space, or all code points but the last, which may still be joined. */
+/* How much of the text is final: up to the last space, or all code points but the last, which may still be joined. */
 static size_t settled(const dp_words *w) {
     const uint8_t *text = w->out.text;
     size_t size = w->out.size;
@@ -231,7 +231,7 @@ static void keep_tail(dp_words *w, size_t size, size_t count) {
     w->seen = count < w->options.overlap ? count : w->options.overlap;
     size_t from = w->starts[count - w->seen];
     drop_text(&w->out, from < size ? from : size);
-    /* A word without end is looked at again only when it has doubled. */
+    /* An unfinished word is examined again only when it has doubled. */
     w->full = w->out.size < BATCH / 2 ? BATCH : 2 * w->out.size;
 }
 
@@ -299,13 +299,13 @@ static doppel_status feed_limited(dp_words *w, const uint8_t *p, size_t length, 
     return feed(w, p, end, sink, user);
 }
 
-/* Completes the carried sequence with bytes from the piece, as far as they go; gives how many it took. */
+/* Completes the carried sequence with bytes from the piece, as far as they go; returns how many it took. */
 static size_t complete(dp_words *w, const uint8_t *p, size_t length) {
     size_t taken = 0;
     bool whole;
     while (taken < length && dp_utf8_incomplete(w->carry, w->carried))
         w->carry[w->carried++] = p[taken++];
-    /* A byte that does not go on with it may begin another. */
+    /* A byte that does not continue it may begin another. */
     if (dp_utf8_extent(w->carry, w->carried, &whole) < w->carried) {
         w->carried--;
         taken--;
@@ -313,7 +313,7 @@ static size_t complete(dp_words *w, const uint8_t *p, size_t length) {
     return taken;
 }
 
-/* Keeps the beginning of a sequence at the end of the piece for the next one; gives how long it is. */
+/* Keeps the beginning of a sequence at the end of the piece for the next one; returns how long it is. */
 static size_t carry_tail(dp_words *w, const uint8_t *p, size_t length) {
     for (size_t tail = 1; tail <= 3 && tail <= length; tail++)
         if (dp_utf8_incomplete(p + length - tail, tail)) {
@@ -408,7 +408,7 @@ static doppel_status take_list(void *user, const dp_word_batch *batch) {
 doppel_status dp_words_create_ranged(const dp_words_options *options, dp_words **words) {
     dp_words_options whole = *options;
     whole.overlap = 0;
-    /* Code points are no words: then the words are what stands between spaces. */
+    /* Code points are not words: then the words are the runs between spaces. */
     whole.chars = whole.drop_space = false;
     return create(&whole, true, words, NULL);
 }

@@ -3,7 +3,7 @@
  * An entry is a distinct title with its owners. Entries of one length form a group, which says into how many segments a
  * title of that length is cut. A table leads from the hash of (length, number of the segment, its code points) to the
  * entries that have this segment, and from the hash of the whole title to the entry itself. A title without owners
- * stays until half of the titles are such; then all is built anew from the others.
+ * stays until half of the titles have none; then everything is rebuilt from the others.
  *
  * Let q be the given title and e one of length n, cut into m segments, within distance d < m. Then there is a segment
  * of e, number i from 0, that stands in q, moved by s places, with i <= d,  |s| <= i  and  |s - (|q| - n)| <= d - i.
@@ -26,8 +26,8 @@
 /* ---- the table: from a hash to the entries of titles that have it ----
  *
  * Slots are ascending by hash, with empty ones between them: a hash's home is its share of the table's size, so that
- * order by home is order by hash, and a look-up ends at the first slot that is empty or has a larger hash. A table
- * grows by copying in order. One entry stands in its slot; more of them in a list: a block of 2^class words, the count
+ * order by home is order by hash, and a lookup ends at the first slot that is empty or has a larger hash. A table grows
+ * by copying in order. A single entry is in its slot; more of them are in a list: a block of 2^class words, the count
  * and then the entries, that moves to a larger block when it is full. Different segments with equal hashes share a
  * list. */
 
@@ -46,13 +46,13 @@ typedef struct title_table {
     uint32_t free[CLASSES]; /* blocks of 2^class words that are not used; 0: none */
 } title_table;
 
-/* Where a hash would stand in an otherwise empty table. */
+/* The home of a hash: its slot in an otherwise empty table. */
 static inline size_t home_of(const title_table *table, uint32_t hash) {
     return (size_t)((unsigned __int128)hash * table->size >> 32);
 }
 
-/* Slots after the last home, for what does not fit at the end, and one more that stays empty. A table that needs more
- * grows; the secret in the hashes keeps anyone from aiming there. At least the keys of two titles. */
+/* Extra slots after the last home, and one more that stays empty. A table that needs more grows; the secret in the
+ * hashes prevents attacks on the end. At least the keys of two titles. */
 enum { SLACK = 256, FIRST_SIZE = 1024, FIRST_CLASS = 2 };
 #define LIST 0x80000000u
 
@@ -109,7 +109,7 @@ static bool grow(title_table *table, size_t least) {
     return true;
 }
 
-/* How many slots at the very end are empty, as far as `wanted`. */
+/* How many slots at the end are empty, up to `wanted`. */
 static size_t room_at_end(const title_table *table, size_t wanted) {
     size_t room = 0;
     while (room < wanted && room < SLACK && !table->slots[table->size + SLACK - 1 - room].value)
@@ -213,7 +213,7 @@ static const uint32_t *table_get(const title_table *table, uint32_t hash, uint32
 
 /* ---- what the index is made of ---- */
 
-/* What a candidate is filtered by stands together. */
+/* The members a candidate is filtered by are adjacent. */
 typedef struct title_entry {
     uint8_t bag[32];
     uint32_t length, owner_count; /* no owner: the title was removed */
@@ -227,7 +227,7 @@ typedef struct title_entry {
 } title_entry;
 
 /* Lengths whose titles would be cut into more segments, or into shorter ones, are compared one by one. At 90 % these
- * are those over about 500 code points: the look-ups grow with the third power of the segments. */
+ * are those over about 500 code points: the lookups grow with the third power of the segments. */
 enum { MOST_SEGMENTS = 57, SHORTEST = 2 };
 
 /* Where the segments of a length start, and last the length. Other cuts of one length have another version. */
@@ -239,15 +239,15 @@ typedef struct title_group {
     uint32_t length, segments; /* 0: none */
     title_cuts cuts;
     uint32_t versions; /* that were tried */
-    size_t recut_at;   /* entries at which cuts are chosen anew */
+    size_t recut_at;   /* number of entries at which cuts are chosen again */
     uint32_t *entries;
     size_t count, capacity;
 } title_group;
 
 struct dp_titles_index {
     double min;
-    uint64_t version;      /* another for every index, and when entries get other numbers; never 0 */
-    uint64_t secret, base; /* of all hashes, so that no client can choose which are equal */
+    uint64_t version;      /* different for every index, and changed when entries are renumbered; never 0 */
+    uint64_t secret, base; /* for all hashes, so that no client can make them collide */
     title_table table;
     title_entry *entries;
     size_t count, capacity, live;
@@ -264,7 +264,7 @@ struct dp_titles_index {
 
 /* Texts are hashed by sums: sums[0] is 0, and each is the last times the base plus the next code point plus 1, modulo a
  * prime. So any part of a text can be hashed at once. The base is a secret: two texts of n code points have one sum for
- * at most n of the 2^61 bases. Modulo 2^64 there are texts that meet whatever the base is. */
+ * at most n of the 2^61 bases. Modulo 2^64 there are texts that collide whatever the base is. */
 #define PRIME (((uint64_t)1 << 61) - 1)
 
 /* The product of two numbers below the prime. */
@@ -295,8 +295,8 @@ static inline uint64_t part_sum(const uint64_t *sums, size_t start, size_t end, 
     return x >= PRIME ? x - PRIME : x;
 }
 
-/* The hash of that part as segment `number` of a title of some length. Equal parts give equal hashes; unlike ones
- * seldom do, which costs a comparison and nothing else. */
+/* The hash of that part as segment `number` of a title of some length. Equal parts give equal hashes; different ones
+ * seldom do, which only costs a comparison. */
 static inline uint32_t segment_hash(const uint64_t *sums, size_t start, size_t end, uint64_t power, uint64_t seed) {
     uint64_t x = part_sum(sums, start, end, power) ^ seed;
     x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
@@ -312,7 +312,7 @@ static inline uint64_t seed_of(const dp_titles_index *index, size_t length, uint
 /* The number of the segment that is the whole. */
 enum { WHOLE = 255 };
 
-/* ---- titles as they come ---- */
+/* ---- decoded titles ---- */
 
 /* A title's code points and their sums; a short one needs no allocation. */
 typedef struct title_text {
@@ -402,11 +402,11 @@ static uint32_t whole_hash(const dp_titles_index *index, const uint64_t *sums, s
  * Any cuts are exact; good ones make segments that few titles share. At first all segments are equally long. Titles of
  * a site tend to have an end or a beginning in common, though, and whole segments inside it lead to all titles of the
  * site. So once there are many, the cuts are chosen on which the fewest pairs of a sample agree, and what many titles
- * have in common becomes part of one long segment. All titles of the length are then put into the table once more; what
- * it has of the former cuts is never asked for again. This happens with 256 titles and each time their number has
- * grown fourfold, so that what is left over stays below a third. */
+ * have in common becomes part of one long segment. All titles of the length are then put into the table once more;
+ * entries for the old cuts are never looked up again. This happens with 256 titles and each time their number has grown
+ * fourfold, so that what is left over stays below a third. */
 
-/* All places are asked of memory first: most are far, and come the faster for it. */
+/* All places are prefetched first: most are not in the cache. */
 static bool add_segments(dp_titles_index *index, const title_group *group, const title_cuts *cuts, uint32_t number,
                          const uint64_t *sums) {
     uint32_t hash[MOST_SEGMENTS];
@@ -470,7 +470,7 @@ static void group_free(title_group *group) {
     free(group);
 }
 
-/* The group of a length, with room for one more entry; NULL: no memory. */
+/* The group of a length, with room for one more entry; NULL: out of memory. */
 static title_group *group_for(dp_titles_index *index, size_t length) {
     size_t at = group_at(index, length);
     if (at == index->group_count || index->groups[at]->length != length) {
@@ -566,7 +566,7 @@ static void fill_best(struct cutting *cutting) {
     }
 }
 
-/* Gives the cost, infinite when there is no memory. */
+/* Gives the cost, infinite when out of memory. */
 static double cheapest(struct sample *sample, size_t segments, title_cuts *cuts) {
     size_t wanted = 3 * segments < LEAST_STEPS ? LEAST_STEPS : 3 * segments;
     struct cutting cutting = {.sample = sample, .segments = segments};
@@ -594,7 +594,7 @@ static bool choose(struct sample *sample, const title_group *group, title_cuts *
     return now > FEW_PAIRS && cheapest(sample, group->segments, cuts) < now / 2;
 }
 
-/* Puts all titles of a group into the table by other cuts. */
+/* Puts all titles of a group into the table by new cuts. */
 static bool put_all(dp_titles_index *index, const title_group *group, const title_cuts *cuts) {
     title_text text;
     if (!text_room(&text, index, group->length))
@@ -609,7 +609,7 @@ static bool put_all(dp_titles_index *index, const title_group *group, const titl
     return done;
 }
 
-/* Chooses the cuts of a group anew, if others are much better; without the memory for that, all stays as it is. */
+/* Chooses new cuts for a group, if they are much better; without memory for that, nothing changes. */
 static void group_recut(dp_titles_index *index, title_group *group) {
     struct sample sample = {0};
     title_cuts cuts = {.version = ++group->versions};
@@ -628,7 +628,7 @@ static uint8_t width_of(dp_points text) {
     return all < 256 ? 1 : all < 65536 ? 2 : 4;
 }
 
-/* Room for the code points of a title, aligned to four; NULL: no memory. */
+/* Room for the code points of a title, aligned to four; NULL: out of memory. */
 static char *take_room(dp_titles_index *index, size_t size) {
     size = size / 4 * 4 + 4;
     if (size > index->room_left) {
@@ -775,12 +775,12 @@ static const uint64_t *owners_of(const title_entry *entry) {
     return entry->owner_count == 1 ? &entry->owners.one : entry->owners.many + entry->skipped;
 }
 
-/* Where an owner stands (*there) or belongs. */
+/* The position of an owner (*there), or where it belongs. */
 static size_t owner_at(const title_entry *entry, uint64_t owner, bool *there) {
     const uint64_t *owners = owners_of(entry);
     size_t low = 0, high = entry->owner_count;
     if (high && owners[high - 1] < owner)
-        low = high; /* as they mostly come */
+        low = high; /* the usual order */
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (owners[middle] < owner)
@@ -792,7 +792,7 @@ static size_t owner_at(const title_entry *entry, uint64_t owner, bool *there) {
     return low;
 }
 
-/* Moves the owners to the beginning of their list. Without the memory to make it smaller it stays larger. */
+/* Moves the owners to the beginning of their list. Without memory to shrink it, it stays larger. */
 static void close_up(title_entry *entry) {
     uint64_t *many = entry->owners.many;
     memmove(many, many + entry->skipped, entry->owner_count * sizeof *many);
@@ -833,7 +833,7 @@ static bool owner_add(title_entry *entry, size_t at, uint64_t owner) {
     return true;
 }
 
-/* The first is mostly the one to go: it is skipped, until half of the list is such. */
+/* Usually the first is removed: it is skipped, until half of the list is. */
 static void owner_remove(title_entry *entry, size_t at) {
     size_t count = --entry->owner_count;
     if (!count)
@@ -897,7 +897,7 @@ static bool move_entry(const title_entry *from, dp_titles_index *to) {
     return true;
 }
 
-/* Builds all anew without the titles that have no owner. Without the memory for that, all stays as it is. */
+/* Rebuilds everything without titles that have no owner. Without memory for that, nothing changes. */
 static void rebuild(dp_titles_index *index) {
     dp_titles_index fresh = {.min = index->min,
                              .version = dp_random_number(),
@@ -935,7 +935,7 @@ doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, 
     return DOPPEL_OK;
 }
 
-/* ---- a hash that stands for a title, whether it is in the index or not ---- */
+/* ---- the hash of a title, whether it is in the index or not ---- */
 
 /* From the sum over all of its code points. */
 static uint64_t finish(const dp_titles_index *index, uint64_t sum, size_t length) {
@@ -970,8 +970,8 @@ uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_ma
 
 /* ---- finding ---- */
 
-/* CANDIDATES: entries that wait for the filter while they come into the cache. AHEAD: look-ups under way at once. A
- * look-up costs about as much as filtering two entries. */
+/* CANDIDATES: entries that wait for the filter while they are prefetched. AHEAD: lookups in progress at once. A lookup
+ * costs about as much as filtering two entries. */
 enum { CANDIDATES = 1024, AHEAD = 24, PROBE_COST = 2 };
 
 struct title_probe {
@@ -982,12 +982,12 @@ struct title_candidate {
     uint32_t entry, limit; /* the largest sum of differences of bags */
 };
 
-/* What a find needs besides, kept for the next one. */
+/* Scratch memory of a find, kept for the next one. */
 struct dp_titles_work {
     title_text text;
     uint8_t bag[32];
     uint32_t from;      /* entries before it do not count */
-    bool ownerless;     /* titles without an owner do */
+    bool ownerless;     /* titles without an owner count */
     bool more;          /* of a look ahead: there are lengths left, */
     size_t next_length; /* from this one on */
     struct title_probe *probes;
@@ -1019,7 +1019,7 @@ static unsigned bag_difference(const uint8_t *a, const uint8_t *b) {
     return sum;
 }
 
-/* Filters the candidates that wait. */
+/* Filters the waiting candidates. */
 static bool filter(const dp_titles_index *index, struct dp_titles_work *work) {
     if (!dp_reserve(&work->near, &work->near_capacity, 2 * (work->near_count + work->candidate_count),
                     sizeof *work->near))
@@ -1055,7 +1055,7 @@ static ptrdiff_t smaller(ptrdiff_t a, ptrdiff_t b) {
     return a < b ? a : b;
 }
 
-/* Notes the places where segment i of a group's titles can stand in the text, within distance d. */
+/* Adds the places where segment i of a group's titles can be in the text, within distance d. */
 static void note_segment(const dp_titles_index *index, struct dp_titles_work *work, const title_group *group, size_t i,
                          size_t d) {
     size_t start = group->cuts.at[i], size = group->cuts.at[i + 1] - start;
@@ -1071,7 +1071,7 @@ static void note_segment(const dp_titles_index *index, struct dp_titles_work *wo
     }
 }
 
-/* At most this many look-ups find all titles of a group within distance d: the sum over i of the smaller of 2 i + 1 and
+/* At most this many lookups find all titles of a group within distance d: the sum over i of the smaller of 2 i + 1 and
  * 2 (d - i) + 1. */
 static size_t most_probes(size_t d) {
     return d * d / 2 + d + 1;
@@ -1085,8 +1085,8 @@ static size_t count_from(const title_group *group, uint32_t from) {
     return group->count - first;
 }
 
-/* The titles of a group, which may be within distance d, are looked up later, or all of them that count are candidates.
- */
+/* The titles of a group, which may be within distance d, are looked up later, or all of them that count are
+ * candidates. */
 static bool visit_group(const dp_titles_index *index, struct dp_titles_work *work, const title_group *group, size_t d) {
     size_t count = count_from(group, work->from);
     if (!group->segments || count < PROBE_COST * most_probes(d))
@@ -1115,8 +1115,8 @@ static bool look_up(const dp_titles_index *index, struct dp_titles_work *work) {
     return true;
 }
 
-/* Goes through the lengths that a title similar enough can have, from work->next_length on, until there are enough
- * places to look at; work->more: lengths are left. */
+/* Goes through the lengths that a similar enough title can have, from work->next_length on, until there are enough
+ * places to look up; work->more: lengths are left. */
 static bool collect(const dp_titles_index *index, struct dp_titles_work *work, size_t enough) {
     size_t length = work->text.points.count, allowed;
     work->probe_count = work->candidate_count = work->near_count = 0;
@@ -1206,8 +1206,8 @@ static doppel_status measure_near(const dp_titles_index *index, dp_title_matches
 
 /* ---- ahead of time ----
  *
- * Entries keep their numbers, and new ones get larger numbers, until all is built anew: then the version is another
- * one, and what was found ahead does not count. A title may lose its owners and get others. */
+ * Entries keep their numbers, and new ones get larger numbers, until everything is rebuilt: then the version changes,
+ * and what was found ahead does not count. A title may lose its owners and get others. */
 
 struct dp_titles_near {
     double similarity;
@@ -1254,7 +1254,7 @@ void dp_titles_ahead_end(dp_title_matches *matches, dp_titles_ahead *ahead) {
                 (struct dp_titles_near){matches->match[i].similarity, matches->match[i].entry};
 }
 
-/* What was found ahead, as a find gives it now. */
+/* Turns what was found ahead into the current result. */
 static doppel_status take_ahead(const dp_titles_index *index, const dp_titles_ahead *ahead, dp_title_matches *matches) {
     if (!dp_reserve(&matches->match, &matches->capacity, matches->count + ahead->count, sizeof *matches->match))
         return DOPPEL_ERROR_MEMORY;

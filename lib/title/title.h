@@ -18,8 +18,8 @@ typedef struct dp_titles_index dp_titles_index;
 doppel_status dp_titles_index_create(double min, dp_titles_index **index);
 void dp_titles_index_free(dp_titles_index *index);
 
-/* Adds an owner of a title, in UTF-8 (invalid sequences count a code point U+FFFD each); one that is there stays.
- * Owners of one title are best added in ascending order: others are moved aside. Errors: DOPPEL_ERROR_MEMORY,
+/* Adds an owner of a title, in UTF-8 (invalid sequences count a code point U+FFFD each); an existing one stays. Owners
+ * of one title are best added in ascending order: otherwise others are moved. Errors: DOPPEL_ERROR_MEMORY,
  * DOPPEL_ERROR_INPUT for a title of over 2 GiB or more than 2^31 titles; then nothing has changed. */
 doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, size_t length, uint64_t owner);
 
@@ -27,7 +27,7 @@ doppel_status dp_titles_index_add(dp_titles_index *index, const char *title, siz
 doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, size_t length, uint64_t owner,
                                      bool *removed);
 
-/* One title that was found, and who owns it, ascending: borrowed from the index until it changes. */
+/* One title that was found, and its owners, ascending: borrowed from the index until it changes. */
 typedef struct dp_title_match {
     double similarity;
     const uint64_t *owners;
@@ -35,11 +35,11 @@ typedef struct dp_title_match {
     uint32_t entry; /* the index's own number of the title */
 } dp_title_match;
 
-/* What a find gives, and the memory it may use again. Zero is empty. */
+/* The result of a find, and memory it reuses. Zero is empty. */
 typedef struct dp_title_matches {
     dp_title_match *match; /* the most similar first, then by first owner */
     size_t count, capacity;
-    uint64_t candidates, measured; /* titles that were looked at, and whose distance was worked out */
+    uint64_t candidates, measured; /* titles that were looked at, and whose distance was computed */
     struct dp_titles_work *work;
 } dp_title_matches;
 void dp_title_matches_free(dp_title_matches *matches);
@@ -48,29 +48,29 @@ void dp_title_matches_free(dp_title_matches *matches);
 doppel_status dp_titles_index_find(const dp_titles_index *index, const char *title, size_t length,
                                    dp_title_matches *matches);
 
-/* What was found among the titles that were there at some time, so that a later find has only to look at those that
- * came since. Zero is nothing. */
+/* What was found among the titles at some time, so that a later find only has to search those added since. Zero is
+ * nothing. */
 typedef struct dp_titles_ahead {
     uint64_t version; /* of the index; 0: nothing was looked up */
-    uint32_t entries; /* titles that there were */
+    uint32_t entries; /* number of titles at that time */
     uint32_t count;
     struct dp_titles_near *near;
 } dp_titles_ahead;
 void dp_titles_ahead_free(dp_titles_ahead *ahead);
 
-/* Looks ahead: begin, step until there is no more, end, with memory that no other call uses meanwhile. The index may
- * change between the calls, so that who changes it waits for one step at most. What fails leaves *ahead empty. Errors
- * of begin: those of dp_titles_index_hash. */
+/* Looks ahead: begin, step until there is no more, end, with memory that no other call uses in between. The index may
+ * change between the calls, so that a writer waits for one step at most. A failure leaves *ahead empty. Errors of
+ * begin: those of dp_titles_index_hash. */
 doppel_status dp_titles_ahead_begin(const dp_titles_index *index, const char *title, size_t length,
                                     dp_title_matches *matches, dp_titles_ahead *ahead);
 bool dp_titles_ahead_step(const dp_titles_index *index, dp_title_matches *matches, dp_titles_ahead *ahead);
 void dp_titles_ahead_end(dp_title_matches *matches, dp_titles_ahead *ahead);
-/* As dp_titles_index_find, and the same is found. */
+/* As dp_titles_index_find, with the same result. */
 doppel_status dp_titles_index_find_after(const dp_titles_index *index, const char *title, size_t length,
                                          const dp_titles_ahead *ahead, dp_title_matches *matches);
 
-/* A hash, never 0, that stands for a title as long as the index lives: of any title, there or not, and of one that was
- * found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
+/* A hash, never 0, that identifies a title as long as the index exists: of any title, present or not, and of one that
+ * was found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
 doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash);
 uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_match *match);
 
@@ -80,8 +80,8 @@ typedef struct dp_titles_stats {
 } dp_titles_stats;
 void dp_titles_index_get_stats(const dp_titles_index *index, dp_titles_stats *stats);
 
-/* Into how many segments a title of a length is cut, so that another one within the least similarity `min` shares one
- * of them; 0: it is not cut, as there would be too many or too short ones. */
+/* How many segments a title of a length is cut into, so that any other with similarity of at least `min` shares one of
+ * them; 0: it is not cut, as the segments would be too many or too short. */
 size_t dp_title_segments(size_t length, double min);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-/* Records that an adder holds for each part: 64 parts of 256 records of 24 bytes fit the second cache. */
+/* Records that an adder buffers for each part: 64 parts of 256 records of 24 bytes fit the L2 cache. */
 enum { HELD = 256 };
 
 /* Records that parts hold at least: with fewer, there would be too many runs to merge. */

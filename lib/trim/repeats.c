@@ -1,10 +1,10 @@
 /* repeats.c - which windows are cut, and what they repeat: dp_repeats_mark, dp_repeats_thin (passages), then
  * dp_repeats_join.
  *
- * Windows come sorted by hash, then by rank and unit, so those that are the same stand together, the one that stays
- * first. A group of any size is decided as it goes by: all that has to be known of those before are the first, the
- * first of another scope (across), and how many there were. Windows whose fate depends on what is still to come wait in
- * a list: fewer than min_count of them or, with cut_first, those that repeat no earlier one.
+ * Windows are sorted by hash, then by rank and unit, so equal ones are adjacent, the one to keep first. A group of any
+ * size is decided in one pass: of the earlier ones only the first, the first of another scope (across), and their
+ * number are needed. Windows whose fate depends on what is still to come wait in a list: fewer than min_count of them
+ * or, with cut_first, those that repeat no earlier one.
  *
  * What is cut becomes a mark: its document and unit, and those of its original. Sorted, the marks of a document stand
  * together; those with the same original document and the same shift join into spans. */
@@ -22,9 +22,9 @@ static uint32_t place_unit(uint64_t place) {
     return (uint32_t)place;
 }
 
-/* ---- windows that are the same ---- */
+/* ---- equal windows ---- */
 
-/* A window that is cut if more is known, and its original: NO_PLACE if that is still to come. */
+/* A window not decided yet, and its original: NO_PLACE if that comes later. */
 typedef struct waiting_window {
     uint64_t place, original;
 } waiting_window;
@@ -34,16 +34,15 @@ typedef struct window_list {
     size_t count, room;
 } window_list;
 
-/* One thread's work on sorted windows, and the group that is going by. Places here have ranks, not documents. */
+/* One thread's work on sorted windows, and the current group. Places here have ranks, not documents. */
 typedef struct marker {
     doppel_trim *trim;
     dp_trim_adder marks;
     uint64_t hash[2];
     uint64_t first, other; /* other: the first of another scope, with `across` */
     uint64_t last_counted, count;
-    window_list for_count,
-        for_later; /* that wait until there are enough, or for a later one that they are repeated by */
-    uint64_t cut;  /* of the group */
+    window_list for_count, for_later; /* waiting until there are enough, or for a later one that repeats them */
+    uint64_t cut;                     /* of the group */
     uint64_t repeated, values;
     dp_trim_tops *tops;
 } marker;
@@ -265,7 +264,7 @@ doppel_status dp_repeats_thin(doppel_trim *trim, dp_trim_parts *marks) {
 
 /* ---- spans ---- */
 
-/* The marks of one document, and what becomes of them. */
+/* The marks of one document, and the resulting spans. */
 typedef struct joiner {
     doppel_trim *trim;
     uint64_t (*mark)[2];
@@ -327,7 +326,7 @@ static bool make_spans(joiner *j) {
     return true;
 }
 
-/* All marks of a document have come. */
+/* After the last mark of a document. */
 static doppel_status end_document(joiner *j, uint32_t document, doppel_error *error) {
     doppel_trim *trim = j->trim;
     if (!j->count)

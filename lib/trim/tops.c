@@ -1,5 +1,4 @@
-/* tops.c - the most repeated windows: dp_tops_push while windows are gone through, doppel_trim_get_repeats at the end.
- */
+/* tops.c - the most repeated windows: dp_tops_push while windows are scanned, doppel_trim_get_repeats at the end. */
 #include "trim/trim.h"
 
 #include <stdlib.h>
@@ -31,7 +30,7 @@ void dp_tops_push(dp_trim_tops *tops, dp_trim_top top) {
 
 /* ---- which ones are given ---- */
 
-/* Windows that overlap where they stand first and occur equally often: a longer repeat. */
+/* Windows that overlap in their first occurrence and occur equally often: a longer repeat. */
 typedef struct chain {
     dp_trim_top top; /* the first of them */
     uint32_t end;    /* the unit after the last */
@@ -47,7 +46,7 @@ static int compare_chains(const void *x, const void *y) {
     return is_less(&b->top, &a->top) ? -1 : is_less(&a->top, &b->top);
 }
 
-/* Makes chains of the windows; gives how many. */
+/* Makes chains of the windows; returns how many. */
 static size_t make_chains(dp_trim_tops *tops, size_t n, chain *chains) {
     size_t count = 0;
     qsort(tops->top, tops->count, sizeof *tops->top, compare_places);
@@ -93,7 +92,7 @@ static bool choose(doppel_trim *trim) {
     return true;
 }
 
-/* ---- what they say ---- */
+/* ---- their texts ---- */
 
 typedef struct top_reader {
     doppel_trim *trim;
@@ -116,7 +115,7 @@ static bool is_wanted(void *state, uint64_t number) {
     return false;
 }
 
-/* A copy that is freed with the trim; false: no memory. */
+/* A copy that is freed with the trim; false: out of memory. */
 static bool copy_slice(doppel_slice from, doppel_slice *to) {
     char *copy = malloc(from.length + 1);
     *to = (doppel_slice){copy, from.length};

@@ -1,4 +1,4 @@
-/* trim.c - what documents repeat of each other, as its calls and stages:
+/* trim.c - text that documents repeat from each other: calls and stages:
  *
  *     doppel_trim_find     options -> documents counted and ranked (for passages: sampled) -> windows (windows.c) ->
  *                          marks -> spans (repeats.c)
@@ -66,7 +66,7 @@ static doppel_status check_order(dp_trim_settings *s, doppel_error *error) {
     return o->keep ? dp_keep_parse(o->keep, &s->keep, &s->fields, error) : DOPPEL_OK;
 }
 
-/* How to read, with the fields that are needed beside the usual ones. */
+/* How to read, with additional fields if needed. */
 static void set_input(const dp_trim_settings *s, const doppel_input_options *given, doppel_input_options *input) {
     if (given)
         dp_copy_options(input, given, sizeof *input);
@@ -128,7 +128,7 @@ static doppel_status end_stage(const doppel_trim *trim, doppel_status status, do
 
 /* ---- the first reading ---- */
 
-/* What one thread finds out of documents, and what it writes of each: its scope and its rank by each rule. */
+/* What one thread collects about documents, and writes for each: its scope and its rank by each rule. */
 typedef struct first_reader {
     doppel_trim *trim;
     dp_trim_text text;
@@ -268,8 +268,8 @@ static doppel_status read_paths(doppel_trim *trim, dp_trim_reading *reading, dp_
     return DOPPEL_OK;
 }
 
-/* Reads all; for passages, unless it is already found what is cut, the samples that repeat go into a filter: with
- * `against` those of the inputs that are among those of `against`. */
+/* Reads all; for passages, unless the cuts are already known, the samples that repeat go into a filter: with `against`
+ * those of the inputs that are among those of `against`. */
 static doppel_status read_all(doppel_trim *trim, bool found, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
     bool against = s->options.against_count, sample = s->passages && !found;
@@ -299,6 +299,7 @@ doppel_status dp_trim_read_again(doppel_trim *trim, const dp_trim_reading *readi
     options.bad = NULL; /* it was reported */
     options.unseen = NULL;
     options.strict = options.refuse_bad = false;
+    options.row_records = true;
     const dp_input_paths paths = {(const char *const *)reading->paths, reading->count};
     const dp_input_job job = {
         .paths = paths.path, .path_count = paths.count, .options = &options, .work = work, .numbered = numbered};
@@ -312,7 +313,7 @@ void dp_trim_too_long(const doppel_document *document, doppel_error *error) {
     dp_fail_at(error, DOPPEL_ERROR_INPUT, document->file, document->line, "a text of 4 GiB or more cannot be trimmed");
 }
 
-/* ---- the order of keeping ---- */
+/* ---- keep order ---- */
 
 static int compare_kept(const void *x, const void *y, void *user) {
     const doppel_trim *trim = user;
@@ -364,7 +365,7 @@ static doppel_status reserve_columns(doppel_trim *trim, doppel_error *error) {
     return d->words && d->check && d->cuts_at ? DOPPEL_OK : dp_no_memory(error);
 }
 
-/* Finds what is cut, or takes what the run of `work` has found. */
+/* Finds what to cut, or takes the result of the run in `work`. */
 static doppel_status find(doppel_trim *trim, bool found, doppel_error *error) {
     double begun = dp_seconds();
     DP_TRY(read_all(trim, found, error));

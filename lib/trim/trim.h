@@ -1,10 +1,11 @@
-/* trim.h - what documents repeat of each other, and the documents without it: trim.c (options, readings, stages) ->
- * units.c (text to units and their hashes) -> windows.c (which windows may repeat? their hashes, sorted) -> repeats.c
- * (which of them are cut, and of what they are copies: spans) -> write.c (documents out). work.c keeps what was found.
+/* trim.h - text that documents repeat from each other, and the documents without it: trim.c (options, readings, stages)
+ * -> units.c (text to units and their hashes) -> windows.c (which windows may repeat? their hashes, sorted) ->
+ * repeats.c (which of them are cut, and of what they are copies: spans) -> write.c (documents out). work.c keeps what
+ * was found.
  *
- * A document is known by its number in the order of reading, those of `against` first. Its place in the order of
- * keeping is its rank. Units of a text are known by their number; a place is a document (or its rank) and a unit.
- * docs/FORMAT.md section 15 defines what is cut. */
+ * A document is identified by its number in the order of reading, those of `against` first. Its place in keep order is
+ * its rank. Units of a text are known by their number; a place is a document (or its rank) and a unit. docs/FORMAT.md
+ * section 15 defines what is cut. */
 #ifndef DP_TRIM_H
 #define DP_TRIM_H
 
@@ -26,8 +27,8 @@ typedef struct dp_trim_settings {
     dp_scope_rule scope;
     bool by_document; /* the scope is the document itself */
     bool passages;
-    uint64_t secret[24]; /* of hashes, random: nobody can choose texts that collide. XXH3 takes 136 bytes and more; a
-                            seed would cost it 192 bytes of arithmetic for each text over 240 bytes */
+    uint64_t secret[24]; /* of hashes, random: collisions cannot be constructed. XXH3 takes 136 bytes and more; a seed
+                            would cost it 192 bytes of arithmetic for each text over 240 bytes */
 } dp_trim_settings;
 
 /* Whether repeats count only within one scope, or only across. */
@@ -86,7 +87,7 @@ uint64_t dp_trim_text_words(const dp_trim_text *text, uint64_t from, uint64_t to
  *
  * Records of 64-bit numbers, divided into parts by the upper half of their first number, so that threads can add to and
  * go through different parts at the same time: records of one document are in one part. Each part is a dp_sorter. They
- * share memory: when it is used up, the largest part goes to its file, so that a part that gets most of the records,
+ * share memory: when it is used up, the largest part is written to its file, so that a part with most of the records,
  * those of one frequent value, has most of the memory, too. */
 
 enum { DP_TRIM_PARTS = 64 };
@@ -147,7 +148,7 @@ typedef struct dp_trim_documents {
     uint32_t *by_rank; /* and back */
     uint32_t *words;   /* at most UINT32_MAX */
     uint32_t *check;   /* of its text: it must be the same when it is cut */
-    uint64_t *cuts_at; /* where its spans stand in the file of spans, + 1; 0: it has none */
+    uint64_t *cuts_at; /* the position of its spans in the file of spans, + 1; 0: it has none */
     size_t scope_room, rank_room;
 } dp_trim_documents;
 
@@ -182,7 +183,7 @@ typedef struct dp_short_texts {
     dp_sample_filter heads; /* which heads there may be */
 } dp_short_texts;
 
-/* A value and how often it occurs, with the place where it stands first. */
+/* A value, its number of occurrences, and the place where it occurs first. */
 typedef struct dp_trim_top {
     uint64_t count, place;
 } dp_trim_top;
@@ -194,7 +195,7 @@ typedef struct dp_trim_tops {
     size_t count, limit;           /* limit: 0 is DP_TRIM_TOPS */
 } dp_trim_tops;
 
-/* What was looked up of the documents that spans repeat: write.c */
+/* What was looked up for the originals of spans: write.c */
 typedef struct dp_trim_originals {
     bool made;
     dp_append_file file; /* of each document: the length of its id, the number of its units, its id, then pairs of
@@ -212,7 +213,7 @@ struct doppel_trim {
     dp_short_texts shorts;
     dp_sample_filter filter, shared;   /* shared: while the inputs are read first, with `against` */
     uint64_t samples, sampled_windows; /* chosen grams, and the windows that chose them */
-    uint64_t repeated_samples;         /* chosen grams that stand in several places */
+    uint64_t repeated_samples;         /* chosen grams that occur in several places */
     uint64_t repeated_windows;         /* with `against`: windows of the inputs whose grams are in the filter */
     uint64_t *hot;                     /* the most frequent samples, ascending */
     size_t hot_count, hot_room;
@@ -225,7 +226,7 @@ struct doppel_trim {
     dp_trim_originals originals;
     doppel_trim_stats stats;
     dp_trim_disk disk;
-    pthread_mutex_t lock; /* of stats, tops, shorts, spans and failure while threads work */
+    pthread_mutex_t lock; /* protects stats, tops, shorts, spans and failure while threads work */
     doppel_error failure; /* the first of the threads */
 };
 
@@ -256,7 +257,7 @@ void dp_trim_too_long(const doppel_document *document, doppel_error *error);
 doppel_status dp_trim_start(doppel_trim *trim, const char *const *paths, size_t path_count,
                             const doppel_trim_options *options, doppel_error *error);
 
-/* Reads a reading again: documents come with their numbers in it. */
+/* Reads a reading again, with the documents' numbers in it. */
 doppel_status dp_trim_read_again(doppel_trim *trim, const dp_trim_reading *reading, const dp_input_numbered *numbered,
                                  const doppel_work *work, doppel_error *error);
 
@@ -279,11 +280,11 @@ doppel_status dp_sampler_add(dp_sampler *sampler);
 /* Adds those of its samples that are in the filter to `shared`, and counts their windows. */
 doppel_status dp_sampler_share(dp_sampler *sampler, const dp_sample_filter *filter, dp_sample_filter *shared);
 
-/* Fills the filter: with the samples that stand in several places or, with `against`, with all. */
+/* Fills the filter: with the samples that occur in several places or, with `against`, with all. */
 doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_error *error);
 
-/* With `against`, while the inputs are read first: begins the filter of the samples that they share with `against`, and
- * puts it in place of the other. */
+/* With `against`, while the inputs are read first: begins the filter of the samples that they share with `against`,
+ * which replaces the other. */
 doppel_status dp_filter_begin_shared(doppel_trim *trim, doppel_error *error);
 void dp_filter_end_shared(doppel_trim *trim);
 
@@ -296,7 +297,7 @@ doppel_status dp_windows_find(doppel_trim *trim, doppel_error *error);
 
 /* Goes through sorted windows (hash, hash, rank << 32 | unit) and adds to `marks` those that are cut. */
 doppel_status dp_repeats_mark(doppel_trim *trim, dp_trim_parts *windows, dp_trim_parts *marks);
-/* Moves marks to those of the trim, of neighbours in one copy only as many as are needed. */
+/* Moves marks to those of the trim, dropping unneeded neighbours within a copy. */
 doppel_status dp_repeats_thin(doppel_trim *trim, dp_trim_parts *marks);
 /* Makes spans of the marks. */
 doppel_status dp_repeats_join(doppel_trim *trim);
@@ -324,13 +325,11 @@ void dp_tops_free(doppel_trim *trim);
 
 /* ---- originals and documents out: write.c ---- */
 
-/* Looks up the ids of the documents that spans repeat, and where; once. */
-doppel_status dp_trim_originals_make(doppel_trim *trim, doppel_error *error);
 void dp_trim_originals_free(dp_trim_originals *originals);
 
 /* ---- what is kept of a run: work.c ---- */
 
-/* Opens the file of spans, in the work folder if there is one. *found: the folder has a run that has found all. */
+/* Opens the file of spans, in the work folder if there is one. *found: the folder has a run that found everything. */
 doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *error);
 /* Takes what that run has found, once the documents have been counted. */
 doppel_status dp_trim_work_load(doppel_trim *trim, doppel_error *error);

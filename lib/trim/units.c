@@ -161,7 +161,7 @@ static bool is_mark_at(doppel_slice bytes, uint64_t at) {
     return dp_code_point_is_mark(c);
 }
 
-/* A bound does not stand before a mark: it moves to before what the mark belongs to. */
+/* A bound is never before a mark: it moves to before the mark's base. */
 static uint64_t before_marks(doppel_slice bytes, uint64_t at) {
     if (at < bytes.length && (unsigned char)bytes.data[at] >= 0x80 && is_mark_at(bytes, at))
         while (at && is_mark_at(bytes, at = before(bytes, at)))

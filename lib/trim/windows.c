@@ -2,11 +2,11 @@
  *
  * Lines, sentences, paragraphs: every window is a candidate. Its hash and its place are sorted.
  *
- * Passages: there is a window at every word, and most of them stand in one place alone. So of the grams of a window one
- * is chosen (lib/sketch/winnow.c), the same one wherever the window stands. While documents are read first, the chosen
- * grams are sorted; those that stand in several places go into a filter. When documents are read again, only windows
- * whose gram is in the filter are hashed and sorted. Where too many of them repeat, this is done in rounds, each for a
- * part of the grams, so that the windows of one round take a bounded room. All windows of a gram are in one round. */
+ * Passages: there is a window at every word, and most occur only once. So one of the grams of a window is chosen
+ * (lib/sketch/winnow.c), the same one wherever the window occurs. While documents are read first, the chosen grams are
+ * sorted; those that stand in several places go into a filter. When documents are read again, only windows whose gram
+ * is in the filter are hashed and sorted. Where too many of them repeat, this is done in rounds, each for a part of the
+ * grams, so that the windows of one round take a bounded room. All windows of a gram are in one round. */
 #include "kernel/kernel.h"
 #include "trim/trim.h"
 
@@ -42,8 +42,8 @@ static doppel_status choose(dp_sampler *sampler, size_t *found) {
     return DOPPEL_OK;
 }
 
-/* A chosen gram as a sample, another one for each: chosen grams are small numbers, samples are spread evenly, over
- * parts and rounds. Odd, as grams are. */
+/* A chosen gram as a sample, by a bijection: chosen grams are small numbers, samples are evenly distributed over parts
+ * and rounds. Odd, as grams are. */
 static uint64_t sample_of(const dp_sampler *sampler, size_t chosen) {
     return sampler->grams[sampler->chosen[chosen].gram] * 0x9E3779B97F4A7C15u;
 }
@@ -67,7 +67,7 @@ static uint32_t windows_of(const dp_sampler *sampler, size_t chosen) {
 
 /* ---- the filter ---- */
 
-/* Bits a sample, where memory allows: with three bits set of a word of 64, one in a hundred others passes. */
+/* Bits per sample, if memory allows: with three bits set of a word of 64, one in a hundred others passes. */
 #define FILTER_BITS 16
 
 static uint64_t filter_bits(uint64_t sample) {
@@ -206,7 +206,7 @@ doppel_status dp_filter_make(doppel_trim *trim, dp_trim_parts *samples, doppel_e
 /* ---- short texts of `against` ---- */
 
 /* Texts of `against` that have fewer words than a window are windows of their own lengths. They have at least min_words
- * words, so they are found by the hash of the first min_words, their head; those with the same head stand together. */
+ * words, so they are found by the hash of the first min_words, their head; those with the same head are adjacent. */
 
 static size_t head_words(const doppel_trim *trim) {
     return (size_t)trim->settings.options.min_words;
@@ -255,7 +255,7 @@ static bool is_wanted(const void *user, uint64_t number) {
     return w->shorts->text[number - 1].head == w->head;
 }
 
-/* All short texts are there: of those with the same words the first stays. */
+/* After the last short text: of those with the same words the first is kept. */
 static bool prepare_shorts(dp_short_texts *shorts, uint64_t memory) {
     size_t kept = 0;
     if (!shorts->count)
@@ -317,14 +317,14 @@ typedef struct window_finder {
     const struct window_search *search;
     uint64_t first; /* the number of the first document of the reading */
     uint64_t units, words, shorts;
-    uint64_t hashed; /* windows, to look now and then whether to stop */
+    uint64_t hashed; /* windows hashed, to check now and then whether to stop */
 } window_finder;
 
 typedef struct window_search {
     doppel_trim *trim;
     dp_trim_parts windows;
     uint64_t round, rounds;
-    bool against; /* the documents at hand are those of `against` */
+    bool against; /* the current documents are those of `against` */
 } window_search;
 
 static doppel_status add_window(window_finder *f, const uint64_t hash[2], uint64_t document, uint64_t unit) {
@@ -340,7 +340,7 @@ static doppel_status add_window(window_finder *f, const uint64_t hash[2], uint64
     return dp_trim_adder_add(&f->windows, record);
 }
 
-/* Runs of n units, of which one has words enough. */
+/* Runs of n units, one of which has enough words. */
 static doppel_status find_runs(window_finder *f, uint64_t document) {
     const dp_trim_settings *s = &f->trim->settings;
     const dp_trim_text *text = &f->text;
@@ -394,7 +394,7 @@ static doppel_status find_passages(window_finder *f, uint64_t document) {
     return DOPPEL_OK;
 }
 
-/* Marks the short texts that stand at a word, where this head stands. */
+/* Marks the short texts that occur at a word, where this head occurs. */
 static doppel_status find_shorts_at(window_finder *f, uint64_t document, uint64_t word, uint64_t head) {
     const dp_short_texts *shorts = &f->trim->shorts;
     const dp_trim_text *text = &f->text;

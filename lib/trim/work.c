@@ -1,6 +1,5 @@
-/* work.c - what a run has found, kept in its work folder: `trim`, which is whole or absent, and `trim-spans`, the
- * spans. dp_trim_work_open says whether there is such a run; dp_trim_work_save keeps one; doppel_trim_open makes one
- * again.
+/* work.c - the result of a run, kept in its work folder: `trim`, which is complete or absent, and `trim-spans`, the
+ * spans. dp_trim_work_open says whether there is such a run; dp_trim_work_save keeps one; doppel_trim_open reopens one.
  *
  * `trim` is a head, the texts of the options, words, check and cuts_at of each document, the most repeated windows, and
  * a checksum of all that. How the inputs were cut into work is not kept: they are counted again. */
@@ -247,7 +246,7 @@ static doppel_status read_same(const doppel_trim *trim, const char *path, dp_buf
          texts.size != head->text_length || memcmp(texts.data, bytes->data + sizeof *head, texts.size) ||
          head->path_count[0] != trim->reading[0].count))
         status = dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
-                            "holds a run with other options or inputs: give the same, or choose another folder");
+                            "contains a run with other options or inputs: give the same, or choose another folder");
     dp_buffer_free(&texts);
     return status;
 }
@@ -275,12 +274,13 @@ doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *er
             return dp_fail(error, DOPPEL_ERROR_USAGE,
                            "a run that reads stdin cannot be resumed: write it to a file, or do without a work folder");
     if (mkdir(o->work, 0777) && errno != EEXIST)
-        return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be made: %s", strerror(errno));
+        return dp_fail_at(error, DOPPEL_ERROR_IO, o->work, 0, "cannot be created: %s", strerror(errno));
     path_of(o->work, "trim", path);
     *found = !stat(path, &known);
     if (*found && !o->resume)
-        return dp_fail_at(error, DOPPEL_ERROR_USAGE, o->work, 0,
-                          "holds a run already: resume it (--resume), or choose another folder");
+        return dp_fail_at(
+            error, DOPPEL_ERROR_USAGE, o->work, 0,
+            "already contains a run: resume it (--resume), choose another folder, or remove this one to start again");
     if (*found) { /* before anything is read for it */
         dp_buffer bytes = {0};
         trim_head head;
@@ -289,7 +289,7 @@ doppel_status dp_trim_work_open(doppel_trim *trim, bool *found, doppel_error *er
         DP_TRY(status);
     }
     DP_TRY(dp_append_file_open(&trim->spans, o->work, "trim-spans", NULL, error));
-    /* What a run that was stopped had written is written again. */
+    /* The output of a stopped run is written again. */
     if (!*found)
         trim->spans.scratch.size = 0;
     return DOPPEL_OK;

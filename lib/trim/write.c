@@ -1,8 +1,8 @@
 /* write.c - documents out: doppel_trim_write reads the inputs once more and gives each document without what is cut.
  *
  * Threads make what is wanted of a document; take_documents gives it out in order. If spans are wanted, the documents
- * that they repeat are looked up first, in a reading of their own: what a span knows of its original is a document and
- * a unit, and what is given are its id and a byte. */
+ * that they repeat are looked up first, in a separate reading: a span has a document and a unit as its original, and an
+ * id and a byte offset are given. */
 #include "trim/trim.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ void dp_trim_originals_free(dp_trim_originals *originals) {
     *originals = (dp_trim_originals){.made = false};
 }
 
-/* Bytes of the file of spans that are read at a time: documents are gone through in the order of their spans, nearly.
- */
+/* Bytes of the file of spans that are read at a time: documents are processed nearly in the order of their
+ * spans. */
 enum { AHEAD = 64 << 10 };
 
 static void free_spans(dp_span_list *list) {
@@ -228,7 +228,8 @@ static doppel_status read_originals(doppel_trim *trim, const original_units *uni
     return status;
 }
 
-doppel_status dp_trim_originals_make(doppel_trim *trim, doppel_error *error) {
+/* Looks up the ids of the documents that spans repeat, and where; once. */
+static doppel_status make_originals(doppel_trim *trim, doppel_error *error) {
     const dp_trim_settings *s = &trim->settings;
     dp_trim_originals *originals = &trim->originals;
     original_units units = {.at = calloc((size_t)trim->documents.count + 1, sizeof *units.at)};
@@ -286,11 +287,11 @@ typedef struct trim_writer {
 typedef struct trimmed_head {
     uint64_t position, line, words, words_cut, bytes_cut;
     uint64_t cut_count, span_count, ids_length;
-    uint64_t length[5]; /* of the parts */
+    uint64_t length[6]; /* of the parts */
     uint32_t dropped, emptied;
 } trimmed_head;
 
-enum { PART_ID, PART_FILE, PART_RECORD, PART_TEXT, PART_ORIGINAL, PARTS };
+enum { PART_ID, PART_FILE, PART_RECORD, PART_TEXT, PART_ORIGINAL, PART_URL, PARTS };
 
 /* Reads the head and the id of an original, and as many pairs as come with them, unless it was the last. */
 static doppel_status load_original(trim_writer *w, uint32_t document) {
@@ -371,7 +372,7 @@ static doppel_status make_cuts(trim_writer *w, trimmed_head *head) {
         if (w->wanted & (DOPPEL_TRIM_SPANS | DOPPEL_TRIM_ANNOTATE))
             DP_TRY(name_original(w, span, &w->given[i]));
         uint32_t from = span->first > end ? span->first : end;
-        /* Words that come of one code point have one start: cuts can adjoin where spans do not. */
+        /* Words made from one code point have the same start: cuts can adjoin where spans do not. */
         if (!w->cut_count || bounds[span->first] > w->cuts[w->cut_count - 1].end)
             w->cuts[w->cut_count++] = (doppel_range){bounds[span->first], bounds[span->first]};
         if (span->end > end) {
@@ -456,7 +457,7 @@ static doppel_status set_text(trim_writer *w, const doppel_document *d, doppel_s
     return made && !json.failed ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* The record with cuts in its text, which stands in it. One that had invalid UTF-8 is repaired first. */
+/* The record with cuts in its text, in place. One that had invalid UTF-8 is repaired first. */
 static doppel_status cut_record(trim_writer *w, const doppel_document *given) {
     doppel_document repaired, *d = &repaired;
     repaired = *given;
@@ -511,11 +512,14 @@ static doppel_status put_document(trim_writer *w, const doppel_document *d, cons
                                   doppel_output *output) {
     bool texts = w->wanted & DOPPEL_TRIM_TEXTS, originals = w->wanted & DOPPEL_TRIM_ORIGINALS;
     const doppel_slice none = {"", 0};
-    const doppel_slice part[PARTS] = {d->id, doppel_slice_of(d->file), (doppel_slice){w->record.data, w->record.size},
+    const doppel_slice part[PARTS] = {d->id,
+                                      doppel_slice_of(d->file),
+                                      (doppel_slice){w->record.data, w->record.size},
                                       !texts         ? none
                                       : w->cut_count ? cut_text(w)
                                                      : page->text,
-                                      originals ? page->text : none};
+                                      originals ? page->text : none,
+                                      d->url};
     bool spans = w->wanted & DOPPEL_TRIM_SPANS;
     head->cut_count = w->cut_count;
     head->span_count = w->spans.count;
@@ -593,7 +597,7 @@ static void count_document(doppel_trim_stats *stats, const trimmed_head *head) {
     stats->emptied += head->emptied;
 }
 
-/* Copies what must be aligned; gives the bytes after it. NULL: no memory. */
+/* Copies what must be aligned; returns the bytes after it. NULL: out of memory. */
 static const char *take_arrays(trim_writing *w, const trimmed_head *head, const char *bytes) {
     bool spans = w->wanted & DOPPEL_TRIM_SPANS;
     size_t cut_bytes = (size_t)head->cut_count * sizeof *w->cuts;
@@ -639,7 +643,8 @@ static doppel_status take_document(trim_writing *w, const char **bytes) {
                                      .emptied = head.emptied,
                                      .record = part[PART_RECORD],
                                      .text = part[PART_TEXT],
-                                     .original = part[PART_ORIGINAL]};
+                                     .original = part[PART_ORIGINAL],
+                                     .url = part[PART_URL]};
     return w->document ? w->document(&document, w->user) : DOPPEL_OK;
 }
 
@@ -696,7 +701,7 @@ doppel_status doppel_trim_write(doppel_trim *trim, unsigned wanted,
     const doppel_work work = {.user = &w, .begin = begin_writer, .end = end_writer, .emit = take_documents};
     clear_counts(&trim->stats);
     if (wanted & (DOPPEL_TRIM_SPANS | DOPPEL_TRIM_ANNOTATE))
-        DP_TRY(dp_trim_originals_make(trim, error));
+        DP_TRY(make_originals(trim, error));
     doppel_status status = dp_trim_read_again(trim, reading, &numbered, &work, error);
     free(w.cuts);
     free(w.spans);

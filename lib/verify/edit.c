@@ -3,7 +3,7 @@
  * doppel_titles_find compares one with all).
  *
  * Equal beginnings and ends cost nothing and are cut off first. A low cut-off uses a band around the diagonal, which
- * stops soon when two texts are unlike; strips of the whole table do the rest. */
+ * stops early if two texts are different; strips of the whole table do the rest. */
 #include "kernel/kernel.h"
 #include "verify/verify.h"
 
@@ -29,8 +29,8 @@ size_t dp_points_decode(const char *text, size_t length, uint32_t *points) {
     return count;
 }
 
-/* ---- symbols: the distinct code points of a text, numbered from 1, so that tables about them can be plain arrays ----
- */
+/* ---- symbols: the distinct code points of a text, numbered from 1, so that tables about them can be plain arrays
+ * ---- */
 
 /* Code points below this have a table of their own; most texts need nothing else. */
 #define LOW_POINTS 256
@@ -41,7 +41,7 @@ typedef struct symbols {
     uint32_t count;  /* of distinct code points */
 } symbols;
 
-/* In order of appearance; false when there is no memory. */
+/* In order of appearance; false when out of memory. */
 static bool symbols_init(symbols *all, dp_points text) {
     memset(all, 0, sizeof *all);
     for (size_t i = 0; i < text.count; i++) {
@@ -72,7 +72,7 @@ static inline uint32_t symbols_find(const symbols *all, uint32_t point) {
 /* ---- strips: an edit distance of two texts of any length in O(rows * columns / 64), less when it is known to be
  * small.
  *
- * The table has a row for each code point of the one text and a column for each of the other. It is worked out in
+ * The table has a row for each code point of the one text and a column for each of the other. It is computed in
  * strips of 512 rows from left to right by a kernel (kernel.h), which reads the row above the strip as steps between
  * neighbours and leaves the row below it the same way. Masks are made for a strip at a time, so that they stay in the
  * first-level cache and memory is linear.
@@ -94,10 +94,10 @@ struct table {
     dp_points rows, columns;
     size_t max, slack;
     uint32_t *row_ids, *column_ids; /* numbers of the code points; 0: not among the rows */
-    uint16_t *slot_of;              /* where the masks of each number begin, in the strip at hand; 0: not in it */
+    uint16_t *slot_of;              /* where the masks of each number begin, in the current strip; 0: not in it */
     uint16_t *slots;                /* the same for each column */
     uint64_t *masks;
-    int8_t *steps; /* along the row above the strip at hand */
+    int8_t *steps; /* along the row above the current strip */
 };
 
 /* Numbers both texts by the code points of the rows. */
@@ -190,8 +190,8 @@ static int64_t sum_column(const dp_strip *strip, size_t rows) {
     return sum;
 }
 
-/* Whether a way through the row below a strip can still end within max: the cost there and the edits that the lengths
- * alone still ask for. */
+/* Whether a path through the row below a strip can still end within max: the cost there plus the edits that the lengths
+ * alone still require. */
 static bool can_end(const struct table *table, size_t row, size_t start, size_t end, int64_t value) {
     int64_t left = (int64_t)(table->rows.count - row), max = (int64_t)table->max;
     for (size_t c = start;; c++) {
@@ -230,7 +230,7 @@ static size_t run_table(struct table *table) {
     }
 }
 
-/* Bands are tried in steps of this factor: a try that fails has cost a fraction of the next one. */
+/* Bands are widened by this factor: a failed try costs a fraction of the next one. */
 #define WIDEN 4
 
 /* The distance, or any number above `max` when it is above that. `rows` is not empty and not longer than `columns`, and
@@ -299,7 +299,7 @@ typedef struct banded_text {
     double min;
     size_t allowed[ALLOWED_AHEAD]; /* at each length from text.count on */
     symbols symbols;
-    uint8_t *strings; /* of bits, for each symbol: where it stands in the text (kernel.h); NULL: the text is too long */
+    uint8_t *strings; /* of bits, for each symbol: its positions in the text (kernel.h); NULL: the text is too long */
     size_t stride;    /* bytes from one string to the next */
     uint32_t string_of[LOW_POINTS];
     uint32_t *room;
@@ -564,7 +564,7 @@ doppel_status doppel_edit_similarity(doppel_slice a, doppel_slice b, double min,
 
 /* ---- one text against many: doppel_titles_add keeps texts ready, doppel_titles_find compares one with all.
  *
- * Two filters stand before the edit distance d. Both are lower bounds of it, so that no text is lost:
+ * Two filters precede the edit distance d. Both are lower bounds of it, so that no text is lost:
  * - lengths: d is at least their difference;
  * - letter counts (kernel.h): 31 counters of code points by class, and the length as the 32nd. A substitution changes
  * two of the 31 by one, an insertion or deletion one of them and the length, and cutting a counter off at 255 can only
@@ -730,7 +730,7 @@ static size_t pick(const struct scan *scan, const struct chunk *chunk, size_t te
     uint8_t near[CHUNK_GROUPS + 8] = {0};
     dp_letter_counts_kernel()(&chunk->letters[0][0][0][0], (texts + DP_LETTER_GROUP - 1) / DP_LETTER_GROUP,
                               scan->letters, scan->letter_limit, near);
-    /* Texts that are not there have any counts. */
+    /* Unused places have arbitrary counts. */
     if (texts % DP_LETTER_GROUP)
         near[texts / DP_LETTER_GROUP] &= (uint8_t)((1u << texts % DP_LETTER_GROUP) - 1);
     size_t count = 0;

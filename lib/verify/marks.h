@@ -15,7 +15,7 @@ typedef struct dp_marks {
     size_t limit, depth;
 } dp_marks;
 
-/* An empty set, or one of all numbers below the limit. Gives false when there is no memory (free it even then). */
+/* An empty set, or one of all numbers below the limit. Returns false when out of memory (free it even then). */
 static inline bool dp_marks_init(dp_marks *marks, size_t limit, bool full) {
     *marks = (dp_marks){.limit = limit};
     for (size_t bits = limit; marks->depth < DP_MARKS_LEVELS; bits = (bits + 63) / 64) {

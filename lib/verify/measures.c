@@ -7,7 +7,7 @@
 /* ---- fingerprints, sets and signatures ---- */
 
 /* From this ratio of sizes on, looking up each number of the smaller set beats going through the larger one: a
- * look-up costs about 2 log2(ratio) comparisons that the CPU cannot predict, the kernel an eighth to one comparison a
+ * lookup costs about 2 log2(ratio) comparisons that the CPU cannot predict, the kernel an eighth to one comparison a
  * number. */
 #define GALLOP_RATIO 64
 

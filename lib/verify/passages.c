@@ -1,8 +1,8 @@
 /* passages.c - the matching passages of two texts, for showing: common runs of words, the longest first.
  *
- * Of all common runs the longest is taken, of equal ones the first in A and then in B; its words are spent. A
- * run that has lost words to an earlier one falls into the parts that are left, which queue up again by their length
- * (greedy string tiling). So every passage is the longest one there was at its turn. */
+ * Of all common runs the longest is taken, of equal ones the first in A and then in B; its words are used up. A run
+ * that has lost words to an earlier one is split into the remaining parts, which are queued again by their length
+ * (greedy string tiling). So every passage is the longest one available at its turn. */
 #include "kernel/kernel.h"
 #include "sketch/sketch.h"
 #include "verify/marks.h"
@@ -88,8 +88,8 @@ static void word_ids_free(word_ids *ids) {
  * beginning of a run that cannot be made longer to the left, and halving finds its end. Lists are walked to CHAIN
  * places only, so that texts that repeat themselves cost no more than CHAIN steps a word. */
 
-/* Places of one run that are looked at. A run of five words or more that stands in a text more often is a table or a
- * list; 16 keep a million words of the same under a second or two. */
+/* Places of one run that are looked at. A run of five words or more that occurs in a text more often is a table or a
+ * list; with 16, a million equal words take a second or two. */
 #define CHAIN 16
 
 /* Runs that begin at one word and are kept. */
@@ -101,8 +101,8 @@ static void word_ids_free(word_ids *ids) {
 #define NONE UINT32_MAX
 
 /* Hashes of runs are polynomials modulo the prime 2^61 - 1: products of two 61-bit numbers fit 128 bits, and the
- * remainder is two folds.
- */
+ * remainder is two
+ * folds. */
 #define PRIME (((uint64_t)1 << 61) - 1)
 #define BASE 0x12E15E35B500F16Eu
 
@@ -271,7 +271,7 @@ static struct best best_at(struct finder *finder, size_t a, bool *seen) {
 
 /* The common runs of at least `min_words` words (1 or more), none of which can be made longer, in order of a and then b
  * (or nearly so, where texts repeat themselves); of those that begin at one word, the longest few. Whether runs longer
- * than a few words are the same is judged by their hash: compare before use. False when there is no memory. */
+ * than a few words are the same is judged by their hash: compare before use. False when out of memory. */
 static bool find_common_runs(const word_ids *ids, size_t min_words, common_runs *runs) {
     *runs = (common_runs){0};
     if (min_words > ids->a_count || min_words > ids->b_count)

@@ -12,7 +12,7 @@ typedef struct dp_points {
     size_t count;
 } dp_points;
 
-/* Decodes UTF-8 into `points`, which has room for `length` of them; gives how many there are. Each maximal invalid
+/* Decodes UTF-8 into `points`, which has space for `length` of them; returns how many there are. Each maximal invalid
  * sequence (Unicode section 3.9) becomes one U+FFFD. */
 size_t dp_points_decode(const char *text, size_t length, uint32_t *points);
 
@@ -37,7 +37,7 @@ void dp_title_letters(dp_points text, uint8_t letters[32]);
 
 /* ---- samples of sets: bottom.c ---- */
 
-/* Adds the sample of at most `most` of a set's hashes (ascending, distinct) to a buffer; false: no memory. */
+/* Adds the sample of at most `most` of a set's hashes (ascending, distinct) to a buffer; false: out of memory. */
 bool dp_bottom_make(const uint64_t *set, size_t count, size_t most, dp_buffer *to);
 /* Whether bytes are a sample: the calls below take no others. */
 bool dp_bottom_is_valid(doppel_slice sample);
@@ -45,7 +45,7 @@ bool dp_bottom_is_valid(doppel_slice sample);
 size_t dp_bottom_count(doppel_slice sample);
 /* How many bits its values have lost. Two samples are compared at the coarser of their scales. */
 int dp_bottom_scale(doppel_slice sample);
-/* Its distinct values, ascending, with `lost` further bits lost; gives how many there are. `to` may be NULL. */
+/* Its distinct values, ascending, with `lost` further bits lost; returns how many there are. `to` may be NULL. */
 size_t dp_bottom_values(doppel_slice sample, int lost, uint64_t *to);
 /* The estimated Jaccard similarity of two sets by their samples, made with the same `most`. */
 double dp_bottom_similarity(doppel_slice a, doppel_slice b, size_t most);

@@ -1,5 +1,5 @@
-/* args.c - parsing the command line by its table; operands from files, a path a line, for more of them than a command
- * line holds. */
+/* args.c - parsing the command line by its table; operands from files, one path per line, for more than a command line
+ * holds. */
 #include "common/args.h"
 
 #include "common/embed.h"
@@ -14,7 +14,7 @@
 
 /* ---- operands from a file ---- */
 
-/* Reads all of a file, or of stdin for "-", NUL-ended. NULL, and errno, when that cannot be. */
+/* Reads all of a file, or of stdin for "-", NUL-ended. NULL, with errno, on failure. */
 static char *read_text(const char *path, size_t *length) {
     FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     char *text = NULL;
@@ -36,7 +36,7 @@ static char *read_text(const char *path, size_t *length) {
     return text;
 }
 
-/* Makes operands of the lines, in place; those of white space alone are none. */
+/* Turns the lines into operands, in place; blank lines are skipped. */
 static bool add_lines(cli_args *args, char *text, size_t length) {
     size_t lines = 1;
     for (size_t i = 0; i < length; i++)
@@ -97,7 +97,7 @@ bool parse_number(const char *text, uint64_t *number) {
     return !errno && !*end;
 }
 
-/* What a unit of bytes stands for, 0 if it is none: K or KiB is 1024, KB 1000, and so on. */
+/* The value of a unit of bytes, 0 if unknown: K or KiB is 1024, KB 1000, and so on. */
 static uint64_t unit_of(const char *name) {
     const char *unit = *name ? strchr(units, *name & ~32) : NULL;
     bool decimal = unit && !strcasecmp(name + 1, "B");
@@ -143,6 +143,19 @@ bool parse_many(const char *text, uint64_t *number) {
     return true;
 }
 
+/* Whether two words have the same letters, in any order. */
+static bool same_letters(const char *a, const char *b) {
+    int counts[256] = {0};
+    for (; *a; a++)
+        counts[(unsigned char)*a]++;
+    for (; *b; b++)
+        counts[(unsigned char)*b]--;
+    for (size_t i = 0; i < 256; i++)
+        if (counts[i])
+            return false;
+    return true;
+}
+
 const char *nearest_name(const char *word, const char *const *names, size_t count) {
     const char *best = NULL;
     size_t least = SIZE_MAX;
@@ -151,7 +164,9 @@ const char *nearest_name(const char *word, const char *const *names, size_t coun
         if (doppel_levenshtein(doppel_slice_of(word), (doppel_slice){names[i], length}, SIZE_MAX, &distance) !=
             DOPPEL_OK)
             return NULL;
-        if (distance < least && distance * 3 <= length + 2) {
+        /* One edit in four letters, or two of them swapped: more makes another word of short ones. */
+        bool near = distance * 4 <= length + 1 || (distance == 2 && same_letters(word, names[i]));
+        if (distance < least && near) {
             least = distance;
             best = names[i];
         }
@@ -213,6 +228,12 @@ static const struct {
                    {"min-length", "min-words"},
                    {"min-tokens", "min-words"},
                    {"algorithm", "method"},
+                   {"sim", "similarity"},
+                   {"tresh", "similarity"},
+                   {"treshold", "similarity"},
+                   {"mark", "annotate"},
+                   {"explain", "removed"},
+                   {"columns", "text-key"},
                    {"text-field", "text-key"},
                    {"text-column", "text-key"},
                    {"text", "text-key"},
@@ -268,6 +289,24 @@ static const char *option_meant(const cli_args *args, const char *word) {
     return nearest_name(word, names, count);
 }
 
+/* Options that a command has no use for, and what to do instead. */
+static const struct {
+    const char *command, *option, *instead;
+} elsewhere[] = {
+    {"check", "similarity",
+     "the index decides from which similarity on documents are copies (doppel stats shows it); doppel similar "
+     "--similarity T lists those above T"},
+    {"check", "titles", "the index decides whether titles count (doppel stats shows it)"},
+};
+
+/* What to do instead of giving this option to the command; NULL: nothing is known. */
+static const char *find_elsewhere(const char *command, const char *option) {
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (!strcmp(elsewhere[i].command, command) && !strcmp(elsewhere[i].option, option))
+            return elsewhere[i].instead;
+    return NULL;
+}
+
 static void complain_unknown(const cli_args *args, const char *given) {
     char word[64];
     snprintf(word, sizeof word, "%.*s", (int)strcspn(given + strspn(given, "-"), "="), given + strspn(given, "-"));
@@ -275,13 +314,18 @@ static void complain_unknown(const cli_args *args, const char *given) {
         if (*p == '_')
             *p = '-';
     const char *meant = given[1] == '-' ? option_meant(args, word) : NULL;
-    if (meant)
+    const char *instead = find_elsewhere(args->command->name, word);
+    if (!strcmp(word, "csv"))
+        message("unknown option %s; formats are taken from names: give -o a name such as out.csv", given);
+    else if (instead)
+        message("unknown option %s: %s", given, instead);
+    else if (meant)
         message("unknown option %s; did you mean --%s?", given, meant);
     else
         message("unknown option %s; `doppel %s --help` lists the options", given, args->command->name);
 }
 
-/* Whether a name promises a format or a compression that is not written: says so. */
+/* Whether a name implies a format or a compression that cannot be written: prints a message. */
 static bool promises_other(const cli_option *option, const char *path) {
     static const struct {
         const char *ending, *what;
@@ -322,7 +366,7 @@ static bool check_value(const cli_option *option, const char *value) {
         message("--%s takes a number of bytes such as 500MB, 64M or 2GiB, not \"%s\"", option->name, value);
         return false;
     }
-    /* Nobody has so few bytes in mind. */
+    /* So few bytes are never meant. */
     if (option->kind == OPTION_MEMORY && number < 65536 && strspn(value, "0123456789") == strlen(value)) {
         message("--%s %s would be %s bytes; did you mean %s%c?", option->name, value, value, value,
                 number < 64 ? 'G' : 'M');
@@ -332,7 +376,7 @@ static bool check_value(const cli_option *option, const char *value) {
     return !written || !promises_other(option, value);
 }
 
-/* Adds names to those that were given before; false: no memory. */
+/* Adds names to those that were given before; false: out of memory. */
 static bool join_names(cli_args *args, size_t i, const char *value) {
     char *joined;
     if (asprintf(&joined, "%s,%s", args->values[i], value) < 0)

@@ -61,8 +61,8 @@ typedef struct cli_command {
     const char *examples;    /* command lines, each a line */
     const cli_option *options;
     size_t min_operands, max_operands;
-    const char *wants;      /* what it says of its operands when there are too few or too many: "takes two files" */
-    const cli_topic *topic; /* may be NULL */
+    const char *wants;                       /* the message for too few or too many operands: "takes two files" */
+    const cli_topic *topic;                  /* may be NULL */
     int (*run)(const struct cli_args *args); /* returns the exit code */
     size_t common_from; /* its help leaves out the common options before this one, which do not apply to it */
     const char *usual;  /* names of options, separated by spaces, that help shows apart from the many others; or NULL */
@@ -92,20 +92,20 @@ void args_free(cli_args *args);
 /* The value of an option; NULL when it was not given, or the command has no such option. */
 const char *args_text(const cli_args *args, const char *name);
 bool args_flag(const cli_args *args, const char *name);
-/* The value that a LIST or FILES option was given for the n-th time, from 0; NULL: it was not given so often. */
+/* The n-th value of a LIST or FILES option, from 0; NULL: there are fewer. */
 const char *args_again(const cli_args *args, const char *name, size_t n);
-/* All of them, an array to be freed; NULL: no memory. */
+/* All of them, an array to be freed; NULL: out of memory. */
 const char **args_all(const cli_args *args, const char *name, size_t *count);
 /* The value of a COUNT, MANY, SIZE or MEMORY option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 
-/* The value of an option that takes a share above 0 and up to 1; *share stays when it is not given. Prints a message
- * and returns false for anything else. */
+/* The value of an option that takes a share above 0 and up to 1; *share is unchanged if it is not given. Prints a
+ * message and returns false for anything else. */
 bool args_share(const cli_args *args, const char *name, double *share);
 
 bool parse_number(const char *text, uint64_t *number);
-/* Reads a number of bytes. After it may stand B, K, M, G or T or KiB, MiB, GiB or TiB (times 1024 each), or KB, MB, GB
- * or TB (times 1000 each); upper and lower case are the same. */
+/* Reads a number of bytes. It may be followed by B, K, M, G or T or KiB, MiB, GiB or TiB (times 1024 each), or KB, MB,
+ * GB or TB (times 1000 each), ignoring case. */
 bool parse_size(const char *text, uint64_t *number);
 /* Reads a whole number, with K, M, G or T (times 1000 each) after it. */
 bool parse_many(const char *text, uint64_t *number);

@@ -12,9 +12,10 @@ typedef struct table_output {
     const char *output, *folder;
     const char *const *inputs; /* as they were given */
     size_t input_count;
-    const char *text; /* the column that `trim` cuts; NULL: rows are written as they are */
-    bool annotate;    /* all rows, with group, isDuplicate and originalId, or with their spans, added; else those that
-                         stay */
+    const char *text;   /* the column that `trim` cuts; NULL: rows are written as they are */
+    bool annotate;      /* all rows, with the decisions or the spans added; else the kept ones */
+    bool counts;        /* with `annotate`: groupCounts, too (--count-by) */
+    const char *prefix; /* of the names of added columns; NULL: none */
     const volatile int *stop;
     uint64_t memory; /* bytes; 0: the writer chooses */
     int threads;     /* 0: one for each CPU this process may use */
@@ -25,12 +26,12 @@ typedef struct embedded_tables {
     /* Opens the output, before the inputs are read; nothing appears under its name until it is finished. Errors:
      * DOPPEL_ERROR_USAGE for inputs that are not tables, or two that would be written to one file. */
     doppel_status (*create)(const table_output *output, void **writer, void *user, doppel_error *error);
-    /* Writes the rows of one input, as the batch has decided. */
+    /* Writes the rows of one input, as the batch has decided; with `annotate` its groups are counted. */
     doppel_status (*write)(void *writer, const doppel_batch *batch, const doppel_batch_rows *rows, void *user,
                            doppel_error *error);
     /* Writes the row of one document, in the order of doppel_trim_write: cut (DOPPEL_TRIM_TEXTS), or with its spans
-     * (`annotate`: DOPPEL_TRIM_SPANS and DOPPEL_TRIM_ORIGINALS). Rows that are dropped, or do not come, are left out.
-     */
+     * (`annotate`: DOPPEL_TRIM_SPANS and DOPPEL_TRIM_ORIGINALS). Rows that are dropped or missing are left
+     * out. */
     doppel_status (*trim)(void *writer, const doppel_trimmed *document, void *user, doppel_error *error);
     /* Ends the output and frees the writer (may be NULL): with `ok` the output appears under its name, else it is
      * removed. */

@@ -131,6 +131,14 @@ void help_command(FILE *file, const cli_manual *manual, const cli_command *comma
     print_examples(file, command->examples);
 }
 
+void help_short(FILE *file, const cli_manual *manual) {
+    fprintf(file, "doppel: %s\n\nUsage: doppel COMMAND [options] INPUT...\n\nWhich command:\n", manual->summary);
+    print_examples(file, manual->tasks);
+    fputs("\nTo begin:\n", file);
+    print_examples(file, manual->first);
+    fputs("\ndoppel --help lists everything; doppel COMMAND --help has the options and examples of one.\n", file);
+}
+
 void help_overview(FILE *file, const cli_manual *manual) {
     fprintf(file, "doppel: %s\n\nUsage: doppel COMMAND [options] INPUT...\n\nCommands:\n", manual->summary);
     for (const cli_command *command = manual->commands; command->name; command++) {
@@ -141,6 +149,9 @@ void help_overview(FILE *file, const cli_manual *manual) {
     }
     fputs("\n  doppel COMMAND --help   options and examples of a command\n", file);
     fputs("  doppel --version        the version, the CPU level, the Unicode version\n\n", file);
+    fputs("Which command:\n", file);
+    print_examples(file, manual->tasks);
+    fputc('\n', file);
     print_paragraphs(file, manual->notes);
 }
 
@@ -220,7 +231,9 @@ static void generate_man(FILE *file, const cli_manual *manual) {
     roff_line(file, manual->summary);
     fputs(".SH SYNOPSIS\n\\fBdoppel\\fR \\fICOMMAND\\fR [options] \\fIINPUT\\fR...\n.SH DESCRIPTION\n", file);
     roff_paragraphs(file, manual->notes, ".PP");
-    fputs(".SH COMMANDS\n", file);
+    fputs(".SH WHICH COMMAND\n.nf\n", file);
+    roff_line(file, manual->tasks);
+    fputs(".fi\n.SH COMMANDS\n", file);
     for (const cli_command *command = manual->commands; command->name; command++)
         roff_command(file, command);
     fputs(".SH COMMON OPTIONS\n", file);

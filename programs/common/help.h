@@ -11,9 +11,14 @@ typedef struct cli_manual {
     const char *summary; /* one line */
     const cli_command *commands;
     const cli_option *common;
+    const char *tasks; /* lines: what people want to do, and the command for it */
+    const char *first; /* lines: commands to begin with */
     const char *notes; /* paragraphs, each a line: what holds for every command */
     const cli_choice *(*choices)(const char *command, const char *option); /* the words it takes; NULL: anything */
 } cli_manual;
+
+/* doppel alone: at most a screen. */
+void help_short(FILE *file, const cli_manual *manual);
 
 /* doppel --help */
 void help_overview(FILE *file, const cli_manual *manual);

@@ -12,8 +12,8 @@ typedef struct listening {
 } listening;
 
 /* The socket that systemd hands over, if it does; else one of HOST:PORT ([::1]:7700, :7700 for every address; port 0:
- * any that is free). Prints a message and returns an exit code when it cannot: EXIT_USAGE when the address is none,
- * EXIT_STORE when the system does not give it. */
+ * any that is free). Prints a message and returns an exit code when it cannot: EXIT_USAGE when the address is invalid,
+ * EXIT_STORE when the system refuses it. */
 int listen_open(listening *l, const char *address);
 
 #endif

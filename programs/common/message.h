@@ -12,7 +12,7 @@
 /* A line on stderr, led by "doppel: ", from any thread. Control characters in it are escaped. */
 void message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same for what was done, rather than what is wrong: not with message_quiet (--quiet). */
+/* The same for a summary, not an error: suppressed by message_quiet (--quiet). */
 void message_summary(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern bool message_quiet;
 

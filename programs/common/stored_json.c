@@ -1,5 +1,7 @@
-/* stored_json.c - verdicts and documents that an index remembers, as JSON. */
+/* stored_json.c - verdicts, comparisons and documents that an index remembers, as JSON. */
 #include "common/stored_json.h"
+
+#include <math.h>
 
 void text_verdict(text_buffer *out, const doppel_verdict *verdict, bool with_id) {
     size_t guess = 320;
@@ -38,13 +40,22 @@ void text_evidence(text_buffer *out, const doppel_stored *stored) {
     text_put(out, "}");
 }
 
+void text_by_reason(text_buffer *out, const uint64_t by[DOPPEL_REASONS], bool unique) {
+    static const char *const names[] = {[DOPPEL_REASON_NONE] = "unique",
+                                        [DOPPEL_REASON_URL] = "url",
+                                        [DOPPEL_REASON_CONTENT] = "content",
+                                        [DOPPEL_REASON_TITLE] = "title"};
+    _Static_assert(sizeof names / sizeof *names == DOPPEL_REASONS, "every reason has a name");
+    text_put(out, "{");
+    for (int i = unique ? DOPPEL_REASON_NONE : DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
+        text_member_count(out, names[i], by[i]);
+    text_put(out, "}");
+}
+
 static void write_duplicates(text_buffer *out, const doppel_stored *stored) {
     text_member_count(out, "duplicates", stored->duplicates);
     text_member(out, "duplicatesBy");
-    text_format(out, "{\"url\":%llu,\"content\":%llu,\"title\":%llu}",
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_URL],
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_CONTENT],
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_TITLE]);
+    text_by_reason(out, stored->duplicates_by, false);
     text_member_time(out, "lastDuplicate", stored->last_duplicate);
     write_aliases(out, stored);
 }
@@ -65,6 +76,8 @@ void text_stored(text_buffer *out, const doppel_stored *stored, int bits) {
     text_add(out, stored->fields.data ? stored->fields.data : "{}", stored->fields.data ? stored->fields.length : 2);
     text_member_string(out, "canonical", group_of(stored));
     text_member_string(out, "originalId", stored->original_id);
+    if (stored->original_gone)
+        text_member_bool(out, "originalGone", true);
     if (stored->original_id.data)
         text_evidence(out, stored);
     text_member_time(out, "added", stored->added);
@@ -89,4 +102,31 @@ void text_similar(text_buffer *out, const doppel_stored *stored) {
     text_member_string(out, "canonical", group_of(stored));
     write_aliases(out, stored);
     text_put(out, "}");
+}
+
+void text_compared_side(text_buffer *out, const doppel_comparison *m, bool is_b) {
+    static const uint8_t no_digest[32];
+    uint64_t words = is_b ? m->words_b : m->words_a;
+    text_member_count(out, is_b ? "wordsB" : "wordsA", words);
+    text_member_count(out, is_b ? "shinglesB" : "shinglesA", is_b ? m->shingles_b : m->shingles_a);
+    text_member_fingerprint(out, is_b ? "fingerprintB" : "fingerprintA", is_b ? m->fingerprint_b : m->fingerprint_a,
+                            m->bits);
+    text_member_digest(out, is_b ? "digestB" : "digestA", !words ? no_digest : is_b ? m->digest_b : m->digest_a);
+}
+
+void text_measures(text_buffer *out, const doppel_comparison *m) {
+    text_member_distance(out, "bits", m->bits);
+    text_member_distance(out, "distance", m->distance);
+    text_member_count(out, "shinglesShared", m->shingles_shared);
+    text_member_number(out, "similarity", m->similarity);
+    text_member_number(out, "containmentAB", m->containment_ab);
+    text_member_number(out, "containmentBA", m->containment_ba);
+    text_member_number(out, "signatureSimilarity", m->signature_similarity);
+    text_member_number(out, "cosine", m->cosine);
+    text_member_number(out, "angle", m->angle);
+    text_member_number(out, "euclidean", m->euclidean);
+    text_member_distance(out, "editDistance", m->edit_distance);
+    text_member_distance(out, "indelDistance", m->indel_distance);
+    text_member_number(out, "editSimilarity", m->edit_distance < 0 ? NAN : m->edit_similarity);
+    text_member_bool(out, "sameDigest", m->same_digest);
 }

@@ -1,4 +1,5 @@
-/* stored_json.h - verdicts and documents that an index remembers, as JSON: what the commands and the server print. */
+/* stored_json.h - verdicts, comparisons and documents that an index remembers, as JSON: what the commands and the
+ * server print. */
 #ifndef COMMON_STORED_JSON_H
 #define COMMON_STORED_JSON_H
 
@@ -15,5 +16,12 @@ void text_similar(text_buffer *out, const doppel_stored *stored);
 
 /* Members of a copy: why it is one, the reason and the evidence as in a verdict. */
 void text_evidence(text_buffer *out, const doppel_stored *stored);
+
+/* Counts by doppel_reason, as one object; with `unique` that of DOPPEL_REASON_NONE leads. */
+void text_by_reason(text_buffer *out, const uint64_t by[DOPPEL_REASONS], bool unique);
+
+/* Members of a comparison: what was found of one side, and how near the two are. */
+void text_compared_side(text_buffer *out, const doppel_comparison *comparison, bool is_b);
+void text_measures(text_buffer *out, const doppel_comparison *comparison);
 
 #endif

@@ -14,7 +14,7 @@ typedef struct text_buffer {
 
 void text_free(text_buffer *t);
 
-/* Makes place for `more` bytes; false when there is no memory. */
+/* Makes place for `more` bytes; false when out of memory. */
 bool text_reserve(text_buffer *t, size_t more);
 
 void text_add(text_buffer *t, const char *bytes, size_t length);

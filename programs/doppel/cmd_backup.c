@@ -7,12 +7,12 @@
 
 const cli_option backup_options[] = {
     FOLDER_OPTION,
-    {"store", 0, OPTION_TEXT, "URL", "is refused: a shared store is backed up by its Redis"},
+    {"store", 0, OPTION_TEXT, "URL", "not supported: back up a shared store with the tools of Redis"},
     STORE_PASSWORD_OPTION,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* What is in the copy: the index may have more by now. */
+/* Counts what is in the copy; the index may have more by now. */
 static int count_copy(const char *path, doppel_engine_stats *stats) {
     const doppel_engine_options options = {.size = sizeof options, .read_only = true};
     doppel_engine *copy = NULL;

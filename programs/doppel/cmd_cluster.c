@@ -40,12 +40,12 @@ static doppel_status write_document(cluster_job *job, uint64_t position) {
 /* ---- the largest groups ---- */
 
 /* A document, sorted by the size of its group, the group, and its position. */
-typedef struct placed {
+typedef struct group_member {
     uint64_t size, group, position;
-} placed;
+} group_member;
 
-static int compare_placed(const void *x, const void *y) {
-    const placed *a = x, *b = y;
+static int compare_members(const void *x, const void *y) {
+    const group_member *a = x, *b = y;
     if (a->size != b->size)
         return a->size > b->size ? -1 : 1;
     if (a->group != b->group)
@@ -57,10 +57,10 @@ static int compare_placed(const void *x, const void *y) {
 }
 
 /* Every document that is in a group of more than one, in order; NULL: no memory. */
-static placed *place_all(const doppel_batch *batch, size_t *count) {
+static group_member *list_members(const doppel_batch *batch, size_t *count) {
     size_t documents = (size_t)doppel_batch_count(batch);
     uint64_t *size = calloc(documents + 1, sizeof *size);
-    placed *all = malloc((documents + 1) * sizeof *all);
+    group_member *all = malloc((documents + 1) * sizeof *all);
     doppel_near near;
     *count = 0;
     for (size_t i = 0; size && all && i < documents; i++) {
@@ -70,7 +70,7 @@ static placed *place_all(const doppel_batch *batch, size_t *count) {
     for (size_t i = 0; size && all && i < documents; i++) {
         doppel_batch_get(batch, i, &near);
         if (size[near.a] > 1)
-            all[(*count)++] = (placed){size[near.a], near.a, i};
+            all[(*count)++] = (group_member){size[near.a], near.a, i};
     }
     if (!size) {
         free(all);
@@ -78,13 +78,13 @@ static placed *place_all(const doppel_batch *batch, size_t *count) {
     }
     free(size);
     if (all)
-        qsort(all, *count, sizeof *all, compare_placed);
+        qsort(all, *count, sizeof *all, compare_members);
     return all;
 }
 
 static doppel_status write_top(cluster_job *job, uint64_t groups) {
     size_t count;
-    placed *all = place_all(job->b.batch, &count);
+    group_member *all = list_members(job->b.batch, &count);
     doppel_status status = all ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
         if ((!i || all[i].group != all[i - 1].group) && groups-- == 0)
@@ -129,7 +129,7 @@ int cmd_cluster(const cli_args *args) {
     bool usable = false;
     int code = batch_open(&job.b, args);
     if (code == EXIT_DONE) {
-        batch_tell_plan(&job.b);
+        batch_print_plan(&job.b);
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {

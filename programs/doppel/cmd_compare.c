@@ -1,12 +1,16 @@
-/* cmd_compare.c - doppel compare A B: every measure on two documents, and the passages they share.
+/* cmd_compare.c - doppel compare A B: every measure on two documents, the passages they share, and how they differ.
  *
- * A and B are files, or the ids of documents of other files (--in) or of an index that keeps texts (--index). */
+ * A and B are files, or the ids of documents of other files (--in) or of an index that keeps texts (--index). With a
+ * list of removed documents (--removed), B is the one that A was removed for. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/stored_json.h"
 #include "engine/engine_command.h"
+#include "report/diff.h"
 #include "report/pairs.h"
 #include "shared/choices.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,21 +18,25 @@
 
 const cli_option compare_options[] = {
     {"in", 0, OPTION_FILES, "FILE", "A and B are ids of documents of this file or folder"},
+    {"removed", 0, OPTION_FILE, "LIST",
+     "with --in or --index and A alone: why was it removed? Compare it with its original, which this list names, "
+     "written by doppel dedup --removed LIST"},
     {"index", 'i', OPTION_FILE, "DIR",
      "A and B are ids or URLs of documents of this index, which was made with --keep-text"},
     STORE_OPTION,
     STORE_PASSWORD_OPTION,
     {"html", 0, OPTION_OUTPUT, "FILE",
-     "also write a page with the measures and the shared passages side by side; it needs no script and no network"},
+     "also write an HTML page with the measures and the shared passages side by side; it needs no script and no "
+     "network"},
     RECIPE_OPTIONS,
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
     CONTENT_OPTION,
     {"min-words", 0, OPTION_COUNT, "N", "show passages of at least N words (default 5)"},
-    {"json", 0, OPTION_FLAG, NULL, "print one JSON object; where passages start and end is counted in bytes"},
+    {"json", 0, OPTION_FLAG, NULL, "print one JSON object; passages are given by byte offsets"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* How many passages are shown, the longest ones. */
+/* At most this many passages are shown, the longest. */
 #define SHOWN 12
 
 /* ---- the two documents ---- */
@@ -43,6 +51,9 @@ typedef struct compared_side {
 
 typedef struct comparison {
     compared_side a, b;
+    const char *given[2]; /* A and B: paths, or ids */
+    char *original;       /* with --removed: B, */
+    char *reason;         /* and why A was removed for it */
     loaded_recipe loaded;
     doppel_comparison measures;
     doppel_passages passages;
@@ -75,7 +86,16 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
     return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
+/* Whether a file is certainly not there: then it may be meant as an id. */
+static bool is_missing(const char *path) {
+    return !strpbrk(path, "*?[:") && strcmp(path, "-") != 0 && access(path, F_OK) && errno == ENOENT;
+}
+
 static int read_side(const cli_args *args, const char *path, compared_side *side) {
+    if (is_missing(path)) {
+        message("%s: cannot open: %s; for ids of records give --in FILE or --index DIR", path, strerror(ENOENT));
+        return EXIT_INPUT;
+    }
     doppel_work work = {.user = side, .document = keep};
     doppel_input_options options = reading_options(args);
     doppel_input_counts counts = {0};
@@ -86,7 +106,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     if (status == DOPPEL_OK)
         status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
     doppel_page_reader_free(side->reader);
-    tell_unnamed();
+    report_unnamed();
     if (side->more)
         message("%s: contains more than one document; compare takes one on each side", path);
     else if (status == DOPPEL_ERROR_INTERRUPTED)
@@ -177,7 +197,7 @@ static doppel_status take_found(void *user, doppel_slice bytes) {
 }
 
 static int read_by_id(const cli_args *args, comparison *c) {
-    id_search search = {{&c->a, &c->b}, {args->operands[0], args->operands[1]}, {false, false}};
+    id_search search = {{&c->a, &c->b}, {c->given[0], c->given[1]}, {false, false}};
     doppel_work work = {
         .user = &search, .begin = begin_search, .document = find_id, .end = end_search, .emit = take_found};
     doppel_input_options options = reading_options(args);
@@ -198,6 +218,48 @@ static int read_by_id(const cli_args *args, comparison *c) {
             continue;
         code = EXIT_INPUT;
     }
+    return code;
+}
+
+/* ---- the original, in a list of removed documents ---- */
+
+/* doppel_work.document: a line of the list, whose originalId is read as its text. */
+static doppel_status find_removed(void *state, const doppel_document *d, doppel_output *output) {
+    (void)output;
+    comparison *c = state;
+    const char *id = c->given[0];
+    if (c->original || d->id.length != strlen(id) || memcmp(d->id.data, id, d->id.length) != 0)
+        return DOPPEL_OK;
+    doppel_slice reason = d->extra[0], similarity = d->extra[1];
+    bool measured = similarity.data && similarity.length;
+    c->original = strndup(d->text.data, d->text.length);
+    int printed = asprintf(&c->reason, "%.*s%s%.*s", (int)(reason.data ? reason.length : 0),
+                           reason.data ? reason.data : "", measured ? ", similarity " : "",
+                           measured ? (int)similarity.length : 0, measured ? similarity.data : "");
+    c->reason = printed < 0 ? NULL : c->reason;
+    return c->original && c->reason ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
+/* Finds out what A was removed for. */
+static int read_removed(const cli_args *args, comparison *c) {
+    static const char *const extra[] = {"reason", "similarity"};
+    const char *path = args_text(args, "removed");
+    doppel_work work = {.user = c, .document = find_removed};
+    doppel_input_options options = reading_options(args);
+    options.threads = 1;
+    options.format = "jsonl";
+    options.id_key = "id";
+    options.text_key = "originalId";
+    options.html_key = NULL;
+    options.extra_keys = extra;
+    options.extra_count = sizeof extra / sizeof *extra;
+    options.unseen = NULL;
+    int code = run_paths(&path, 1, &options, &work, NULL);
+    if (code == EXIT_DONE && !c->original) {
+        message("%s: %s does not list it, so it was not removed", c->given[0], path);
+        code = EXIT_INPUT;
+    }
+    c->given[1] = c->original;
     return code;
 }
 
@@ -227,9 +289,9 @@ static int read_from_index(const cli_args *args, comparison *c) {
     engine_command e = {0};
     int code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE)
-        code = get_side(&e, args->operands[0], &c->a);
+        code = get_side(&e, c->given[0], &c->a);
     if (code == EXIT_DONE)
-        code = get_side(&e, args->operands[1], &c->b);
+        code = get_side(&e, c->given[1], &c->b);
     return engine_close(&e, code);
 }
 
@@ -253,16 +315,16 @@ typedef struct shown_text {
 
 #define INDENT 4
 
-/* No terminal is taken to be narrower: a few words still fit beside the indent. */
+/* No terminal is taken to be narrower: a few words still fit after the indent. */
 #define LEAST 20
 
 /* The state of writing. */
-typedef struct text_pen {
+typedef struct text_writer {
     FILE *file;
     int column, width;
     bool colour;
     bool glue; /* no space before the next word: the text has none there */
-} text_pen;
+} text_writer;
 
 static bool use_colour(FILE *file) {
     const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
@@ -291,7 +353,7 @@ static int count_columns(const char *word, size_t length) {
 }
 
 /* Writes a word, on a new line if it does not fit. */
-static void put_word(text_pen *pen, const char *word, size_t length) {
+static void put_word(text_writer *pen, const char *word, size_t length) {
     int wide = count_columns(word, length);
     if (pen->column > INDENT && pen->column + 1 + wide > pen->width && !pen->glue) {
         fprintf(pen->file, "\n%*s", INDENT, "");
@@ -305,7 +367,7 @@ static void put_word(text_pen *pen, const char *word, size_t length) {
     pen->glue = false;
 }
 
-static void put_words(text_pen *pen, const char *p, const char *end) {
+static void put_words(text_writer *pen, const char *p, const char *end) {
     while (p < end) {
         while (p < end && is_space(*p))
             p++;
@@ -318,7 +380,7 @@ static void put_words(text_pen *pen, const char *p, const char *end) {
 }
 
 /* Writes a piece, without its middle if it is long. The cuts are between words where there are some nearby. */
-static void put_piece(text_pen *pen, const char *text, size_t length) {
+static void put_piece(text_writer *pen, const char *text, size_t length) {
     if (length <= LONG) {
         put_words(pen, text, text + length);
         return;
@@ -340,7 +402,7 @@ static void put_piece(text_pen *pen, const char *text, size_t length) {
 }
 
 /* A passage that both texts have. The colours 1 to 6 alternate. */
-static void put_shared(text_pen *pen, const char *text, size_t length, size_t number) {
+static void put_shared(text_writer *pen, const char *text, size_t length, size_t number) {
     char mark[32];
     if (pen->colour) {
         fprintf(pen->file, "\033[1;3%dm", (int)(number % 6 + 1));
@@ -354,7 +416,7 @@ static void put_shared(text_pen *pen, const char *text, size_t length, size_t nu
     }
 }
 
-static void put_other(text_pen *pen, const char *text, size_t length) {
+static void put_other(text_writer *pen, const char *text, size_t length) {
     if (!length)
         return;
     if (pen->colour)
@@ -382,7 +444,7 @@ static size_t next_passage(const shown_text *shown, size_t from) {
 }
 
 static void show_text(FILE *file, const shown_text *shown, bool colour) {
-    text_pen pen = {file, INDENT, line_width(file), colour, false};
+    text_writer pen = {file, INDENT, line_width(file), colour, false};
     size_t at = 0, next;
     fprintf(file, "%*s", INDENT, "");
     while ((next = next_passage(shown, at)) != SIZE_MAX) {
@@ -437,7 +499,7 @@ static void print_fingerprints(const doppel_comparison *m) {
 
 static void print_edits(const doppel_comparison *m) {
     if (m->edit_distance < 0) {
-        printf("  edit                -  the texts are too long for it\n");
+        printf("  edit                -  not measured: the texts are too long\n");
         return;
     }
     printf("  edit          %8.4f  %lld edit%s of characters; %lld without replacing\n", m->edit_similarity,
@@ -489,7 +551,7 @@ static void print_passages(const comparison *c) {
         words += c->passages.passage[i].words;
     printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; a colour each" : "");
+           words == 1 ? "" : "s", colour && c->passages.count ? "; shown in colour" : "");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);
@@ -503,47 +565,78 @@ static void print_passages(const comparison *c) {
     show_text(stdout, &shown, colour);
 }
 
-static void print_lines(const comparison *c) {
+/* ---- how they differ ---- */
+
+/* The text of a run of words, with what stands between them. */
+static doppel_slice run_text(const diff_text *t, const diff_run *run) {
+    size_t start = (size_t)t->ranges.range[run->first].start;
+    return (doppel_slice){t->text + start, (size_t)t->ranges.range[run->first + run->count - 1].end - start};
+}
+
+static void print_run(const diff_text *t, const diff_run *run, bool colour) {
+    text_writer pen = {stdout, INDENT, line_width(stdout), colour, false};
+    doppel_slice text = run_text(t, run);
+    bool is_new = run->kind == DIFF_ADDED;
+    printf("%s  %c ", colour ? is_new ? "\033[32m" : "\033[31m" : "", is_new ? 'B' : 'A');
+    put_piece(&pen, text.data, text.length);
+    printf("%s\n", colour ? "\033[0m" : "");
+}
+
+/* Says how many words only one of them has, and which, the first ones. */
+static void print_runs(const diff_text *a, const diff_text *b, const diff *d) {
+    size_t words[3] = {0}, shown = 0, all = 0;
+    bool colour = use_colour(stdout);
+    for (size_t i = 0; i < d->count; i++) {
+        words[d->run[i].kind] += d->run[i].count;
+        all += d->run[i].kind != DIFF_SAME;
+    }
+    if (!all || !words[DIFF_SAME])
+        return;
+    printf("\nDifferences: %zu word%s only in A, %zu only in B%s\n", words[DIFF_REMOVED],
+           words[DIFF_REMOVED] == 1 ? "" : "s", words[DIFF_ADDED],
+           d->unaligned ? "; the texts differ too much to show them" : "");
+    for (size_t i = 0; i < d->count && shown < SHOWN && !d->unaligned; i++)
+        if (d->run[i].kind != DIFF_SAME) {
+            print_run(d->run[i].kind == DIFF_REMOVED ? a : b, &d->run[i], colour);
+            shown++;
+        }
+    if (shown < all && !d->unaligned)
+        printf("  and %zu more\n", all - shown);
+}
+
+static int print_differences(const comparison *c) {
+    diff_text a = {0}, b = {0};
+    diff d = {0};
+    doppel_status status = diff_split(&a, c->a.text, c->a.length);
+    if (status == DOPPEL_OK)
+        status = diff_split(&b, c->b.text, c->b.length);
+    if (status == DOPPEL_OK)
+        status = diff_words(&a, &b, &d);
+    if (status == DOPPEL_OK)
+        print_runs(&a, &b, &d);
+    else
+        message("%s", doppel_status_name(status));
+    diff_free(&d);
+    diff_text_free(&a);
+    diff_text_free(&b);
+    return exit_code(status);
+}
+
+static int print_lines(const comparison *c) {
+    if (c->reason) {
+        printf("A was removed for B: ");
+        print_safe(stdout, c->reason, strlen(c->reason));
+        printf("\n\n");
+    }
     print_side(c, false);
     print_side(c, true);
     printf("\n");
     print_measures(&c->measures);
     print_passages(c);
+    return print_differences(c);
 }
 
 /* ---- JSON ---- */
-
-/* "idA":...,"wordsA":... for one side */
-static void put_side(text_buffer *out, const comparison *c, bool is_b) {
-    static const char *const names[][5] = {{"idA", "wordsA", "shinglesA", "fingerprintA", "digestA"},
-                                           {"idB", "wordsB", "shinglesB", "fingerprintB", "digestB"}};
-    static const uint8_t no_digest[32];
-    const doppel_comparison *m = &c->measures;
-    const compared_side *side = is_b ? &c->b : &c->a;
-    uint64_t words = is_b ? m->words_b : m->words_a;
-    text_member_string(out, names[is_b][0], (doppel_slice){side->id, side->id_length});
-    text_member_count(out, names[is_b][1], words);
-    text_member_count(out, names[is_b][2], is_b ? m->shingles_b : m->shingles_a);
-    text_member_fingerprint(out, names[is_b][3], is_b ? m->fingerprint_b : m->fingerprint_a, m->bits);
-    text_member_digest(out, names[is_b][4], !words ? no_digest : is_b ? m->digest_b : m->digest_a);
-}
-
-static void put_measures(text_buffer *out, const doppel_comparison *m) {
-    text_member_distance(out, "bits", m->bits);
-    text_member_distance(out, "distance", m->distance);
-    text_member_count(out, "shinglesShared", m->shingles_shared);
-    text_member_number(out, "similarity", m->similarity);
-    text_member_number(out, "containmentAB", m->containment_ab);
-    text_member_number(out, "containmentBA", m->containment_ba);
-    text_member_number(out, "signatureSimilarity", m->signature_similarity);
-    text_member_number(out, "cosine", m->cosine);
-    text_member_number(out, "angle", m->angle);
-    text_member_number(out, "euclidean", m->euclidean);
-    text_member_distance(out, "editDistance", m->edit_distance);
-    text_member_distance(out, "indelDistance", m->indel_distance);
-    text_member_number(out, "editSimilarity", m->edit_distance < 0 ? NAN : m->edit_similarity);
-    text_member_bool(out, "sameDigest", m->same_digest);
-}
 
 static void put_passages(text_buffer *out, const comparison *c) {
     text_member(out, "passages");
@@ -565,10 +658,12 @@ static void put_passages(text_buffer *out, const comparison *c) {
 static int print_object(const comparison *c) {
     text_buffer out = {0};
     text_put(&out, "{");
-    put_side(&out, c, false);
-    put_side(&out, c, true);
+    text_member_string(&out, "idA", (doppel_slice){c->a.id, c->a.id_length});
+    text_compared_side(&out, &c->measures, false);
+    text_member_string(&out, "idB", (doppel_slice){c->b.id, c->b.id_length});
+    text_compared_side(&out, &c->measures, true);
     text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(c->loaded.recipe)));
-    put_measures(&out, &c->measures);
+    text_measures(&out, &c->measures);
     put_passages(&out, c);
     text_put(&out, "}\n");
     return finish_text(&out, EXIT_DONE);
@@ -649,12 +744,15 @@ static int measure(comparison *c) {
 }
 
 static int read_both(const cli_args *args, comparison *c) {
+    int code = args_text(args, "removed") ? read_removed(args, c) : EXIT_DONE;
+    if (code != EXIT_DONE)
+        return code;
     if (args_text(args, "in"))
         return read_by_id(args, c);
     if (args_text(args, "index") || args_text(args, "store"))
         return read_from_index(args, c);
-    int code = read_side(args, args->operands[0], &c->a);
-    return code == EXIT_DONE ? read_side(args, args->operands[1], &c->b) : code;
+    code = read_side(args, c->given[0], &c->a);
+    return code == EXIT_DONE ? read_side(args, c->given[1], &c->b) : code;
 }
 
 static int compare(const cli_args *args, comparison *c) {
@@ -674,8 +772,26 @@ static int compare(const cli_args *args, comparison *c) {
         return code;
     if (args_flag(args, "json"))
         return print_object(c);
-    print_lines(c);
-    return finish_stdout(EXIT_DONE);
+    return finish_stdout(print_lines(c));
+}
+
+/* Prints a message and returns false when the documents are not given in one of the ways there are. */
+static bool check_given(const cli_args *args) {
+    bool from_index = args_text(args, "index") || args_text(args, "store"), in = args_text(args, "in");
+    bool removed = args_text(args, "removed");
+    if (in && from_index)
+        message("give --in or --%s, not both", args_text(args, "index") ? "index" : "store");
+    else if (removed && !in && !from_index)
+        message("--removed needs --in FILE, the input that it was made of");
+    else if (removed && args->operand_count != 1)
+        message("compare with --removed takes one id, that of a removed document");
+    else if (!removed && args->operand_count != 2)
+        message("compare takes two documents, not 1; with --in FILE --removed LIST, the id of a removed one");
+    else if (!in && !from_index && !strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-"))
+        message("only one of the two can be stdin");
+    else
+        return true;
+    return false;
 }
 
 int cmd_compare(const cli_args *args) {
@@ -684,17 +800,10 @@ int cmd_compare(const cli_args *args) {
         message("--min-words takes a number of at least 1");
         return EXIT_USAGE;
     }
-    bool from_index = args_text(args, "index") || args_text(args, "store");
-    if (args_text(args, "in") && from_index) {
-        message("give --in or --%s, not both", args_text(args, "index") ? "index" : "store");
+    if (!check_given(args) || !check_outputs(args))
         return EXIT_USAGE;
-    }
-    if (!check_outputs(args))
-        return EXIT_USAGE;
-    if (!args_text(args, "in") && !from_index && !strcmp(args->operands[0], "-") && !strcmp(args->operands[1], "-")) {
-        message("only one of the two can be stdin");
-        return EXIT_USAGE;
-    }
+    c.given[0] = args->operands[0];
+    c.given[1] = args->operands[1];
     if (!content_option(args, &c.a.content))
         return EXIT_USAGE;
     c.b.content = c.a.content;
@@ -704,6 +813,8 @@ int cmd_compare(const cli_args *args) {
     free(c.a.text);
     free(c.b.id);
     free(c.b.text);
+    free(c.original);
+    free(c.reason);
     doppel_passages_free(&c.passages);
     return code;
 }

@@ -1,7 +1,7 @@
-/* cmd_dedup.c - doppel dedup: the documents without their copies, and a list of what was removed.
+/* cmd_dedup.c - doppel dedup: the documents without their copies, those that were removed, and a list of them.
  *
- * The inputs are read twice: once to decide, once to write. The output and the list of removed documents are complete
- * or absent. Tables (Parquet) are written by the embedding program (common/embed.h), rows unchanged. */
+ * The inputs are read twice: once to decide, once to write. Each output is complete or absent. Tables (Parquet) are
+ * written by the embedding program (common/embed.h), rows unchanged. */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/embed.h"
@@ -12,27 +12,34 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
-     "where the kept documents go: JSONL; .csv and .tsv take such inputs, whose rows stay as they are; .parquet takes "
-     "Parquet; .gz and .zst are compressed; - is stdout"},
+     "write the kept documents to this file, as JSONL; to .csv or .tsv as unchanged rows of such inputs; to .parquet "
+     "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
     OUTPUT_DIR_OPTION,
-    {"removed", 0, OPTION_OUTPUT, "FILE", "write a line for each removed document: its id, its original's, and why"},
+    {"removed", 0, OPTION_OUTPUT, "FILE",
+     "write a line for each removed document: its id, the id of its original, and the reason; --output is optional "
+     "then"},
+    {"removed-documents", 0, OPTION_OUTPUT, "FILE",
+     "write the removed documents themselves, in the format of the kept ones; --output is optional then"},
     {"against", 0, OPTION_FILES, "FILE",
-     "also remove documents that this file or folder has; its documents are not written. It may be an index folder "
-     "(see doppel "
-     "add), a --work folder or a file of --save-sketches"},
+     "also remove copies of documents of this file or folder, which are not written themselves. It may be an index "
+     "folder "
+     "(see doppel add), a --work folder or a file of --save-sketches. Whole documents are compared; for test questions "
+     "inside documents, use doppel trim --unit passage --against FILE --drop"},
     AGAINST_BATCH_OPTIONS,
     {"annotate", 0, OPTION_FLAG, NULL,
-     "write all documents, with group, isDuplicate, originalId and groupSize added to each, replacing fields of these "
-     "names"},
+     "write all documents, with group, isDuplicate, originalId, kept and groupSize added to each, replacing fields of "
+     "these names; kept is false for those that would be removed. CSV and TSV rows get columns if OUT has such a name"},
     {"count-by", 0, OPTION_TEXT, "FIELD",
-     "with --annotate: add groupCounts to each document that is not a copy, how many of its group have each value of "
-     "FIELD"},
-    {"annotate-prefix", 0, OPTION_TEXT, "TEXT", "with --annotate: what stands ahead of the names of the added fields"},
+     "with --annotate: add groupCounts to each document that is not a copy: how many documents of its group have each "
+     "value of FIELD"},
+    {"annotate-prefix", 0, OPTION_TEXT, "TEXT", "with --annotate: a prefix for the names of the added fields"},
     {"keep-copies", 0, OPTION_COUNT, "N", "keep up to N documents of each group, in the order of --keep (default 1)"},
-    {"dry-run", 0, OPTION_FLAG, NULL, "decide, and say what would be removed, but write nothing"},
+    {"dry-run", 0, OPTION_FLAG, NULL,
+     "report how much would be removed, but write no documents; --removed is still written"},
     KEEP_OPTIONS,
     WORK_OPTIONS,
     SAVE_OPTION,
@@ -41,13 +48,16 @@ const cli_option dedup_options[] = {
 };
 
 /* What --annotate adds. */
-enum { ADDED_GROUP, ADDED_COPY, ADDED_ORIGINAL, ADDED_SIZE, ADDED_COUNTS, ADDED };
-static const char *const added_names[ADDED] = {"group", "isDuplicate", "originalId", "groupSize", "groupCounts"};
+enum { ADDED_GROUP, ADDED_COPY, ADDED_ORIGINAL, ADDED_KEPT, ADDED_SIZE, ADDED_COUNTS, ADDED };
+static const char *const added_names[ADDED] = {"group", "isDuplicate", "originalId",
+                                               "kept",  "groupSize",   "groupCounts"};
 
 typedef struct dedup_job {
     batch_command b;
-    writer out, removed;
-    bool writes_removed;
+    const char *output, *folder, *list,
+        *removed; /* the file or folder of kept documents; the list of removed ones; their documents */
+    writer out, listed, removed_out;
+    char delimiter;    /* of annotated rows; 0: before their header */
     uint64_t replaced; /* records that already had a field that --annotate adds */
     char *names[ADDED];
     void *tables;     /* the writer of tables; NULL: the output is no table */
@@ -57,7 +67,7 @@ typedef struct dedup_job {
 
 /* ---- lines out ---- */
 
-static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
+static doppel_status list_document(dedup_job *job, const doppel_near *near) {
     text_buffer *line = &job->b.line;
     text_put(line, "{");
     batch_put_id(&job->b, "id", near->b);
@@ -66,10 +76,10 @@ static doppel_status write_removed(dedup_job *job, const doppel_near *near) {
     text_member_share(line, "similarity", near->similarity);
     text_member_distance(line, "distance", near->distance);
     text_put(line, near->verified ? "}\n" : ",\"verified\":false}\n");
-    return batch_write_line(&job->b, &job->removed);
+    return batch_write_line(&job->b, &job->listed);
 }
 
-/* The names of what is added; false: no memory. */
+/* Makes the names of the added fields; false: no memory. */
 static bool make_names(dedup_job *job) {
     const char *prefix = args_text(job->b.args, "annotate-prefix");
     for (size_t i = 0; i < ADDED; i++)
@@ -81,47 +91,56 @@ static bool make_names(dedup_job *job) {
     return true;
 }
 
+static size_t added_count(const dedup_job *job) {
+    return job->b.options.count_by ? ADDED : ADDED_COUNTS;
+}
+
 /* The record up to the end of its members, without those that are replaced. */
 static void put_members(dedup_job *job, doppel_slice record) {
     bool had = false;
     text_buffer *line = &job->b.line;
-    size_t names = job->b.options.count_by ? ADDED : ADDED_COUNTS;
+    size_t names = added_count(job);
     if (text_reserve(line, record.length))
         line->length +=
             doppel_record_strip(record, (const char *const *)job->names, names, line->data + line->length, &had);
     job->replaced += had;
 }
 
-/* How many documents of the group have each value; copies have none, as their original has it. */
-static void put_counts(dedup_job *job, const doppel_near *near) {
-    text_buffer *line = &job->b.line;
+/* How many documents of the group of one have each value, as a JSON object. */
+static void text_group_counts(const dedup_job *job, uint64_t document, text_buffer *to) {
     doppel_slice value;
     uint64_t count;
-    if (near->a != near->b) {
-        text_member_string(line, job->names[ADDED_COUNTS], doppel_slice_of(NULL));
-        return;
+    text_put(to, "{");
+    for (size_t i = 0; doppel_batch_group_value(job->b.batch, document, i, &value, &count); i++) {
+        text_put(to, i ? "," : "");
+        text_string(to, value);
+        text_format(to, ":%llu", (unsigned long long)count);
     }
+    text_put(to, "}");
+}
+
+/* The counts of a group; copies have none, as their original has them. */
+static void put_counts(dedup_job *job, const doppel_near *near) {
+    text_buffer *line = &job->b.line;
     text_member(line, job->names[ADDED_COUNTS]);
-    text_put(line, "{");
-    for (size_t i = 0; doppel_batch_group_value(job->b.batch, near->b, i, &value, &count); i++) {
-        text_put(line, i ? "," : "");
-        text_string(line, value);
-        text_format(line, ":%llu", (unsigned long long)count);
-    }
-    text_put(line, "}");
+    if (near->a != near->b)
+        text_put(line, "null");
+    else
+        text_group_counts(job, near->b, line);
 }
 
 /* The record with more members before its last brace, replacing its own of those names. */
 static doppel_status write_annotated(dedup_job *job, doppel_slice record, const doppel_near *near) {
     text_buffer *line = &job->b.line;
-    bool kept = near->a == near->b;
+    bool copy = near->a != near->b;
     put_members(job, record);
     batch_put_id(&job->b, job->names[ADDED_GROUP], near->a);
-    text_member_bool(line, job->names[ADDED_COPY], !kept);
-    if (kept)
+    text_member_bool(line, job->names[ADDED_COPY], copy);
+    if (!copy)
         text_member_string(line, job->names[ADDED_ORIGINAL], doppel_slice_of(NULL));
     else
         batch_put_id(&job->b, job->names[ADDED_ORIGINAL], near->a);
+    text_member_bool(line, job->names[ADDED_KEPT], doppel_batch_stays(job->b.batch, near->b));
     text_member_count(line, job->names[ADDED_SIZE], doppel_batch_group_size(job->b.batch, near->b));
     if (job->b.options.count_by)
         put_counts(job, near);
@@ -134,7 +153,106 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
     return write_annotated(user, record, near);
 }
 
-static doppel_status write_all_removed(dedup_job *job) {
+/* ---- rows with cells added ---- */
+
+/* The delimiter of rows, as reading has it: a tab in TSV and where the header has one outside of quotes. */
+static char delimiter_of(const cli_args *args, doppel_slice header) {
+    const char *asked = args_text(args, "format"), *format = asked ? asked : doppel_input_format(args->operands[0]);
+    bool quoted = false, tab = format && !strcasecmp(format, "TSV");
+    for (size_t i = 0; i < header.length && !tab; i++) {
+        quoted = quoted != (header.data[i] == '"');
+        tab = header.data[i] == '\t' && !quoted;
+    }
+    return tab ? '\t' : ',';
+}
+
+/* Whether a cell of the header is a name, which has no quotes in it. */
+static bool is_cell(const char *cell, size_t length, const char *name) {
+    static const char around[] = " \t\r\"";
+    for (; length && strchr(around, *cell); cell++)
+        length--;
+    while (length && strchr(around, cell[length - 1]))
+        length--;
+    return length == strlen(name) && !memcmp(cell, name, length);
+}
+
+/* Whether no column of the header has the name of one that is added; else prints a message. */
+static bool check_header(const dedup_job *job, doppel_slice header) {
+    char delimiter = delimiter_of(job->b.args, header);
+    bool quoted = false;
+    if (header.length > 3 && !memcmp(header.data, "\xEF\xBB\xBF", 3))
+        header = (doppel_slice){header.data + 3, header.length - 3};
+    for (size_t i = 0, start = 0; i <= header.length; i++) {
+        bool ends = i == header.length || (header.data[i] == delimiter && !quoted);
+        quoted = i < header.length && quoted != (header.data[i] == '"');
+        for (size_t name = 0; ends && name < added_count(job); name++)
+            if (is_cell(header.data + start, i - start, job->names[name])) {
+                message("there is a column %s already, which --annotate would add; --annotate-prefix TEXT gives its "
+                        "columns other names",
+                        job->names[name]);
+                return false;
+            }
+        start = ends ? i + 1 : start;
+    }
+    return true;
+}
+
+/* Adds a cell after a delimiter, in quotes if it needs them. */
+static void put_cell(dedup_job *job, doppel_slice cell) {
+    text_buffer *line = &job->b.line;
+    bool quoted = false;
+    for (size_t i = 0; i < cell.length && !quoted; i++)
+        quoted = cell.data[i] == job->delimiter || strchr("\"\r\n", cell.data[i]);
+    text_add(line, &job->delimiter, 1);
+    text_put(line, quoted ? "\"" : "");
+    for (size_t i = 0; i < cell.length; i++) {
+        if (cell.data[i] == '"')
+            text_put(line, "\"");
+        text_add(line, cell.data + i, 1);
+    }
+    text_put(line, quoted ? "\"" : "");
+}
+
+static void put_cells(dedup_job *job, const doppel_near *near) {
+    bool copy = near->a != near->b;
+    char size[32];
+    doppel_slice none = {"", 0};
+    snprintf(size, sizeof size, "%llu", (unsigned long long)doppel_batch_group_size(job->b.batch, near->b));
+    put_cell(job, batch_get_id(&job->b, near->a));
+    put_cell(job, doppel_slice_of(copy ? "true" : "false"));
+    put_cell(job, copy ? batch_get_id(&job->b, near->a) : none);
+    put_cell(job, doppel_slice_of(doppel_batch_stays(job->b.batch, near->b) ? "true" : "false"));
+    put_cell(job, doppel_slice_of(size));
+    if (job->b.options.count_by) {
+        text_buffer counts = {0};
+        if (!copy)
+            text_group_counts(job, near->b, &counts);
+        put_cell(job, copy ? none : (doppel_slice){counts.data, counts.length});
+        job->b.line.failed = job->b.line.failed || counts.failed;
+        text_free(&counts);
+    }
+}
+
+/* doppel_batch_write_rows: the header, or a row. The \r of a line end stays at the end. */
+static doppel_status take_row(doppel_slice row, const doppel_near *near, void *user) {
+    dedup_job *job = user;
+    bool ends = row.length && row.data[row.length - 1] == '\r';
+    if (!near) {
+        job->delimiter = delimiter_of(job->b.args, row);
+        failure_reported = !check_header(job, row);
+        if (failure_reported)
+            return DOPPEL_ERROR_USAGE;
+    }
+    text_add(&job->b.line, row.data, row.length - ends);
+    if (near)
+        put_cells(job, near);
+    for (size_t i = 0; !near && i < added_count(job); i++)
+        put_cell(job, doppel_slice_of(job->names[i]));
+    text_put(&job->b.line, ends ? "\r\n" : "\n");
+    return batch_write_line(&job->b, &job->out);
+}
+
+static doppel_status list_removed(dedup_job *job) {
     doppel_batch_stats s;
     doppel_status status = DOPPEL_OK;
     doppel_batch_get_stats(job->b.batch, &s);
@@ -142,21 +260,26 @@ static doppel_status write_all_removed(dedup_job *job) {
         doppel_near near;
         doppel_batch_get(job->b.batch, i, &near);
         if (!doppel_batch_stays(job->b.batch, i))
-            status = write_removed(job, &near);
+            status = list_document(job, &near);
     }
     return status;
 }
 
 /* ---- the command ---- */
 
-/* All documents, annotated; or those that stay. */
+/* All documents, annotated; or the kept ones. */
 static doppel_status write_documents(dedup_job *job, doppel_error *error) {
     doppel_batch *batch = job->b.batch;
-    if (args_text(job->b.args, "output-dir"))
+    if (job->folder)
         return doppel_batch_write_files(batch, error);
+    if (!job->output)
+        return DOPPEL_OK;
     if (args_flag(job->b.args, "annotate")) {
         doppel_status counted = doppel_batch_count_groups(batch, error);
-        return counted == DOPPEL_OK ? doppel_batch_write(batch, take_document, job, error) : counted;
+        if (counted != DOPPEL_OK)
+            return counted;
+        return writes_rows(job->b.args) ? doppel_batch_write_rows(batch, take_row, job, error)
+                                        : doppel_batch_write(batch, take_document, job, error);
     }
     return writer_result(doppel_batch_write_kept(batch, job->out.file, error));
 }
@@ -164,35 +287,45 @@ static doppel_status write_documents(dedup_job *job, doppel_error *error) {
 static int write_outputs(dedup_job *job) {
     doppel_error error = {0};
     progress_begin("writing");
-    doppel_status status = job->writes_removed ? write_all_removed(job) : DOPPEL_OK;
+    doppel_status status = job->list ? list_removed(job) : DOPPEL_OK;
     if (status == DOPPEL_OK)
         status = write_documents(job, &error);
+    if (status == DOPPEL_OK && job->removed)
+        status = writer_result(doppel_batch_write_removed(job->b.batch, job->removed_out.file, &error));
     progress_end();
     int code = batch_end(status, &error);
-    batch_tell_resume(job->b.args, code);
+    batch_hint_resume(job->b.args, code);
+    return code;
+}
+
+/* Opens the outputs. Returns an exit code, with a message unless it is EXIT_DONE. */
+static int open_outputs(dedup_job *job) {
+    bool annotates = args_flag(job->b.args, "annotate");
+    int threads = output_threads(job->b.args), code = EXIT_DONE;
+    if (job->output)
+        code = annotates ? writer_open(&job->out, job->output, threads)
+                         : writer_open_pieces(&job->out, job->output, threads);
+    if (job->list && code == EXIT_DONE)
+        code = writer_open(&job->listed, job->list, threads);
+    if (job->removed && code == EXIT_DONE)
+        code = writer_open_pieces(&job->removed_out, job->removed, threads);
+    if (!annotates && job->output)
+        doppel_batch_set_output(job->b.batch, job->out.file);
     return code;
 }
 
 /* Opens the outputs, so that a disk gets ready for them, decides, and writes. */
 static int decide_and_write(dedup_job *job) {
-    const cli_args *args = job->b.args;
-    const char *out = args_text(args, "output"), *removed = args_text(args, "removed");
-    bool annotates = args_flag(args, "annotate");
-    job->writes_removed = removed;
-    int threads = output_threads(args), code = EXIT_DONE;
-    if (out)
-        code = annotates ? writer_open(&job->out, out, threads) : writer_open_pieces(&job->out, out, threads);
-    if (removed && code == EXIT_DONE)
-        code = writer_open(&job->removed, removed, threads);
-    if (!annotates && out)
-        doppel_batch_set_output(job->b.batch, job->out.file);
+    int code = open_outputs(job);
     if (code == EXIT_DONE)
         code = batch_decide(&job->b);
     if (code == EXIT_DONE)
         code = write_outputs(job);
-    if (removed)
-        code = writer_close(&job->removed, code);
-    return out ? writer_close(&job->out, code) : code;
+    if (job->removed)
+        code = writer_close(&job->removed_out, code);
+    if (job->list)
+        code = writer_close(&job->listed, code);
+    return job->output ? writer_close(&job->out, code) : code;
 }
 
 /* ---- as tables ---- */
@@ -208,43 +341,63 @@ static doppel_status write_table(const doppel_batch_rows *rows, void *user) {
 }
 
 static doppel_status write_tables(dedup_job *job, doppel_error *error) {
-    doppel_status status = doppel_batch_each_table(job->b.batch, write_table, job, error);
+    bool annotates = args_flag(job->b.args, "annotate");
+    doppel_status status = annotates ? doppel_batch_count_groups(job->b.batch, error) : DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        status = doppel_batch_each_table(job->b.batch, write_table, job, error);
     if (status != DOPPEL_OK && job->error.code != DOPPEL_OK)
         *error = job->error;
     return status;
 }
 
-/* Decides, and writes what stays through the writer of tables. */
+/* Decides, and writes the kept rows through the writer of tables. */
 static int decide_and_write_tables(dedup_job *job) {
     const cli_args *args = job->b.args;
-    const char *removed = args_text(args, "removed");
     doppel_error error = {0};
-    int code = removed ? writer_open(&job->removed, removed, output_threads(args)) : EXIT_DONE;
+    int code = job->list ? writer_open(&job->listed, job->list, output_threads(args)) : EXIT_DONE;
     if (code == EXIT_DONE)
         code = batch_decide(&job->b);
-    if (code == EXIT_DONE && removed)
-        code = batch_end(write_all_removed(job), &error);
+    if (code == EXIT_DONE && job->list)
+        code = batch_end(list_removed(job), &error);
     progress_begin("writing");
     if (code == EXIT_DONE)
         code = batch_end(write_tables(job, &error), &error);
     progress_end();
     code = batch_close_tables(&job->tables, code);
-    batch_tell_resume(job->b.args, code);
-    return removed ? writer_close(&job->removed, code) : code;
+    batch_hint_resume(job->b.args, code);
+    return job->list ? writer_close(&job->listed, code) : code;
 }
 
-static void tell(dedup_job *job) {
+/* Documents of --against that are far shorter than the inputs are not near-copies of them, but may be inside them. */
+static void hint_shorter(const dedup_job *job, uint64_t removed) {
+    enum { FAR_SHORTER = 4 };
+    const doppel_input_counts *known = &job->b.known_counts, *read = &job->b.counts;
+    if (removed || !known->documents || !read->documents || !known->bytes ||
+        (double)known->bytes / (double)known->documents * FAR_SHORTER > (double)read->bytes / (double)read->documents)
+        return;
+    message_summary("the documents of --against are far shorter than the inputs; doppel trim --unit passage --against "
+                    "FILE --drop finds inputs that contain them");
+}
+
+static void print_result(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
     uint64_t documents = s.documents - s.known, removed = documents - s.kept;
-    message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s", (unsigned long long)documents,
-                    documents == 1 ? "" : "s", (unsigned long long)s.kept, (unsigned long long)removed,
-                    documents ? 100 * (double)removed / (double)documents : 0.0, (unsigned long long)s.groups,
-                    s.groups == 1 ? "" : "s");
+    double share = documents ? 100 * (double)removed / (double)documents : 0.0;
+    if (job->output && args_flag(job->b.args, "annotate"))
+        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s",
+                        (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
+                        (unsigned long long)removed, removed == 1 ? "" : "s", share, (unsigned long long)s.groups,
+                        s.groups == 1 ? "" : "s");
+    else
+        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s",
+                        (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
+                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s");
+    hint_shorter(job, removed);
     if (job->replaced)
-        message("%llu record%s %s, %s, %s or %s already; --annotate has replaced it", (unsigned long long)job->replaced,
-                job->replaced == 1 ? " had" : "s had", job->names[ADDED_GROUP], job->names[ADDED_COPY],
-                job->names[ADDED_ORIGINAL], job->names[ADDED_SIZE]);
+        message("%llu record%s already had a field %s, %s, %s, %s or %s, which --annotate replaced",
+                (unsigned long long)job->replaced, job->replaced == 1 ? "" : "s", job->names[ADDED_GROUP],
+                job->names[ADDED_COPY], job->names[ADDED_ORIGINAL], job->names[ADDED_KEPT], job->names[ADDED_SIZE]);
     if (s.in_index)
         message_summary("of those removed, %llu %s in the index", (unsigned long long)s.in_index,
                         s.in_index == 1 ? "is" : "are");
@@ -263,19 +416,17 @@ static int print_summary(dedup_job *job, int code) {
     return finish_text(&out, code);
 }
 
-/* Options that say something of --annotate need it. */
+/* Options that modify --annotate need it. */
 static bool check_annotate(const cli_args *args) {
     const char *prefix = args_text(args, "annotate-prefix");
     const char *alone = args_text(args, "count-by") ? "count-by" : prefix ? "annotate-prefix" : NULL;
     for (const char *p = prefix; p && *p; p++)
         if (*p == '"' || *p == '\\' || (unsigned char)*p < ' ') {
-            message("--annotate-prefix is part of names: it cannot have quotes, backslashes or control characters");
+            message("--annotate-prefix is part of names: it cannot contain quotes, backslashes or control characters");
             return false;
         }
     if (alone && !args_flag(args, "annotate"))
         message("--%s needs --annotate", alone);
-    else if (alone && writes_tables(args))
-        message("--%s is for JSONL, and not for Parquet: give --output a name that ends in .jsonl", alone);
     else
         return true;
     return false;
@@ -284,24 +435,28 @@ static bool check_annotate(const cli_args *args) {
 /* Opens what has to know the inputs before they are read: tables, rows, or a file for each of them. */
 static int plan_outputs(dedup_job *job) {
     const cli_args *args = job->b.args;
-    const char *folder = args_text(args, "output-dir");
     doppel_error error = {0};
     doppel_status status = DOPPEL_OK;
     if (writes_tables(args))
         return batch_open_tables(args, NULL, &job->tables);
-    for (size_t i = 0; folder && i < args->operand_count; i++)
-        if (!check_output("output-dir", folder, args->operands[i]))
+    for (size_t i = 0; job->folder && i < args->operand_count; i++)
+        if (!check_output("output-dir", job->folder, args->operands[i]))
             return EXIT_USAGE;
-    if (folder)
-        status = doppel_batch_plan_files(job->b.batch, args->operands, args->operand_count, folder, &error);
+    if (job->folder)
+        status = doppel_batch_plan_files(job->b.batch, args->operands, args->operand_count, job->folder, &error);
     else if (writes_rows(args))
         status = doppel_batch_plan_rows(job->b.batch, args->operands, args->operand_count, &error);
+    if (status == DOPPEL_OK && args_flag(args, "annotate") && !check_header(job, doppel_batch_row_header(job->b.batch)))
+        return EXIT_USAGE;
     return batch_end(status, &error);
 }
 
 int cmd_dedup(const cli_args *args) {
-    dedup_job job = {.replaced = 0};
     bool usable = false, dry = args_flag(args, "dry-run");
+    dedup_job job = {.output = dry ? NULL : args_text(args, "output"),
+                     .folder = dry ? NULL : args_text(args, "output-dir"),
+                     .list = args_text(args, "removed"),
+                     .removed = args_text(args, "removed-documents")};
     if (!check_documents_output(args, true) || !check_annotate(args))
         return EXIT_USAGE;
     int code = batch_open(&job.b, args);
@@ -310,16 +465,14 @@ int cmd_dedup(const cli_args *args) {
     if (code == EXIT_DONE && !dry)
         code = plan_outputs(&job);
     if (code == EXIT_DONE) {
-        batch_tell_plan(&job.b);
+        batch_print_plan(&job.b);
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {
-        int done = dry                   ? batch_decide(&job.b)
-                   : writes_tables(args) ? decide_and_write_tables(&job)
-                                         : decide_and_write(&job);
+        int done = job.tables ? decide_and_write_tables(&job) : decide_and_write(&job);
         code = done ? done : code;
         if (!done && !output_closed())
-            tell(&job);
+            print_result(&job);
         if (!done && args_flag(args, "json"))
             code = print_summary(&job, code);
     }

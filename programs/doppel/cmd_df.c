@@ -8,12 +8,12 @@
 #include <string.h>
 
 const cli_option df_options[] = {
-    {"output", 'o', OPTION_OUTPUT, "TABLE", "where the table goes; it appears once it is complete"},
+    {"output", 'o', OPTION_OUTPUT, "TABLE", "write the table to this file, which appears once it is complete"},
     RECIPE_OPTIONS,
     {"min-df", 0, OPTION_COUNT, "N", "leave out features found in fewer than N documents"},
     {"memory", 0, OPTION_MEMORY, "BYTES", "use about this much memory, then temporary files (default 1G)"},
     TMP_OPTION,
-    {"merge", 0, OPTION_FLAG, NULL, "add up tables"},
+    {"merge", 0, OPTION_FLAG, NULL, "merge tables: add up their counts"},
     {"show", 0, OPTION_FLAG, NULL, "describe a table"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -159,7 +159,7 @@ int cmd_df(const cli_args *args) {
         return EXIT_USAGE;
     }
     if (args_flag(args, "merge") && args_text(args, "min-df")) {
-        message("df --merge adds whole tables: --min-df is for documents");
+        message("df --merge adds up whole tables: --min-df applies only when documents are counted");
         return EXIT_USAGE;
     }
     return args_flag(args, "merge") ? merge(args, path) : build(args, path);

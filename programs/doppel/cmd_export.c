@@ -145,7 +145,7 @@ static int export_all(export_job *job) {
     return engine_ended(status, &error);
 }
 
-static int tell_summary(const export_job *job, int code) {
+static int print_summary(const export_job *job, int code) {
     if (code != EXIT_DONE || !args_flag(job->cli.args, "json"))
         return code;
     text_buffer out = {0};
@@ -178,11 +178,11 @@ int cmd_export(const cli_args *args) {
         job.bits = doppel_recipe_bits(doppel_engine_get_options(job.cli.engine)->recipe);
         code = export_all(&job);
     }
-    code = tell_summary(&job, writer_close(&job.out, code));
+    code = print_summary(&job, writer_close(&job.out, code));
     if (job.damaged) {
         message("%s: %llu damaged record%s: left out, or written without the parts that cannot be read", job.cli.path,
                 (unsigned long long)job.damaged, job.damaged == 1 ? "" : "s");
-        job.cli.damage_told = true;
+        job.cli.damage_reported = true;
     }
     text_free(&job.line);
     code = code == EXIT_DONE && job.damaged ? EXIT_STORE : code;

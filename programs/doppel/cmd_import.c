@@ -16,7 +16,7 @@ const cli_option import_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
-    {"on-duplicate", 0, OPTION_TEXT, "DO", "as of doppel add; the default is link for an export"},
+    {"on-duplicate", 0, OPTION_TEXT, "DO", "as for doppel add; the default for an export is link"},
     DECIDE_OPTIONS,
     WRITE_OPTIONS,
     MAKE_OPTIONS,
@@ -24,28 +24,28 @@ const cli_option import_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* What an item of the batch points to, until the end of the batch. */
-typedef struct import_held {
+/* What an item of a batch points to, until the batch ends. */
+typedef struct import_buffers {
     doppel_document *fields;
     uint64_t fingerprint[2];
     uint8_t digest[32];
     uint64_t *set;
     char *sample;
-    doppel_stored stored; /* what it was */
-} import_held;
+    doppel_stored stored; /* as it was exported */
+} import_buffers;
 
 typedef struct import_job {
     feed feed; /* must be first: the callbacks of the feed get it */
     engine_command cli;
-    settings settings; /* of the first export */
-    name_list fields;  /* that the index keeps */
-    import_held *held; /* feed.batch of them */
-    bool fresh;        /* the index was empty */
+    settings settings;       /* of the first export */
+    name_list fields;        /* that the index keeps */
+    import_buffers *buffers; /* feed.batch of them */
+    bool fresh;              /* the index was empty */
     uint64_t now;
-    uint64_t documents, copies; /* that came in */
-    uint64_t known;             /* that were already there with the same id and words */
+    uint64_t documents, copies; /* imported */
+    uint64_t known;             /* that the index already had, with the same id and words */
     uint64_t duplicates;        /* of what the index had */
-    uint64_t expired, orphans;  /* left out: too old; copies whose original is gone */
+    uint64_t expired, orphans;  /* left out: too old; copies whose original no longer exists */
 } import_job;
 
 /* ---- from a line of an export to an item of the engine ----
@@ -63,17 +63,17 @@ static feed_answer bad(doppel_error *why, const char *text) {
     return FEED_BAD;
 }
 
-static void release(import_held *held) {
-    doppel_document_free(held->fields);
-    free(held->set);
-    free(held->sample);
-    *held = (import_held){0};
+static void free_buffers(import_buffers *buffers) {
+    doppel_document_free(buffers->fields);
+    free(buffers->set);
+    free(buffers->sample);
+    *buffers = (import_buffers){0};
 }
 
-static doppel_status import_over(feed *f) {
+static doppel_status end_batch(feed *f) {
     import_job *job = (import_job *)f;
     for (size_t i = 0; i < f->batch; i++)
-        release(&job->held[i]);
+        free_buffers(&job->buffers[i]);
     return DOPPEL_OK;
 }
 
@@ -102,79 +102,80 @@ static uint64_t read_count(const doppel_document *from, int which) {
     return parse_number(text, &number) ? number : 0;
 }
 
-static bool read_fingerprint(const doppel_document *from, import_held *held) {
+static bool read_fingerprint(const doppel_document *from, import_buffers *buffers) {
     doppel_slice value = from->extra[EXPORT_FINGERPRINT];
     size_t high = value.length > 16 ? value.length - 16 : 0;
-    return (!high || read_hex(value.data, high, &held->fingerprint[1])) &&
-           read_hex(value.data + high, value.length - high, &held->fingerprint[0]);
+    return (!high || read_hex(value.data, high, &buffers->fingerprint[1])) &&
+           read_hex(value.data + high, value.length - high, &buffers->fingerprint[0]);
 }
 
-static bool read_digest(const doppel_document *from, import_held *held) {
+static bool read_digest(const doppel_document *from, import_buffers *buffers) {
     doppel_slice value = from->extra[EXPORT_DIGEST];
     uint64_t byte;
     bool good = value.length == 64;
     for (size_t i = 0; i < 32 && good; i++) {
         good = read_hex(value.data + 2 * i, 2, &byte);
-        held->digest[i] = (uint8_t)byte;
+        buffers->digest[i] = (uint8_t)byte;
     }
     return good;
 }
 
 /* Checks that they ascend, as the engine relies on it. */
-static bool read_set(const doppel_document *from, import_held *held, size_t *count) {
+static bool read_set(const doppel_document *from, import_buffers *buffers, size_t *count) {
     doppel_slice value = from->extra[EXPORT_SET];
     bool good = value.length % 16 == 0;
     *count = value.length / 16;
-    held->set = malloc(*count * sizeof *held->set + 1);
-    for (size_t i = 0; held->set && i < *count && good; i++)
-        good = read_hex(value.data + 16 * i, 16, &held->set[i]) && (!i || held->set[i] > held->set[i - 1]);
-    return good && held->set;
+    buffers->set = malloc(*count * sizeof *buffers->set + 1);
+    for (size_t i = 0; buffers->set && i < *count && good; i++)
+        good = read_hex(value.data + 16 * i, 16, &buffers->set[i]) && (!i || buffers->set[i] > buffers->set[i - 1]);
+    return good && buffers->set;
 }
 
-static bool read_sample(const doppel_document *from, import_held *held, doppel_slice *sample) {
+static bool read_sample(const doppel_document *from, import_buffers *buffers, doppel_slice *sample) {
     doppel_slice value = from->extra[EXPORT_SAMPLE];
     uint64_t byte = 0;
     bool good = value.length && value.length % 2 == 0;
-    held->sample = malloc(value.length / 2 + 1);
-    for (size_t i = 0; held->sample && i < value.length / 2 && good; i++) {
+    buffers->sample = malloc(value.length / 2 + 1);
+    for (size_t i = 0; buffers->sample && i < value.length / 2 && good; i++) {
         good = read_hex(value.data + 2 * i, 2, &byte);
-        held->sample[i] = (char)byte;
+        buffers->sample[i] = (char)byte;
     }
-    *sample = (doppel_slice){held->sample, value.length / 2};
-    return good && held->sample;
+    *sample = (doppel_slice){buffers->sample, value.length / 2};
+    return good && buffers->sample;
 }
 
 /* ---- items ---- */
 
 /* The fields that the index keeps, of a JSON object. */
-static feed_answer take_fields(const import_job *job, doppel_slice object, import_held *held, doppel_item *item,
+static feed_answer take_fields(const import_job *job, doppel_slice object, import_buffers *buffers, doppel_item *item,
                                doppel_error *why) {
     doppel_input_options options = {
         .size = sizeof options, .extra_keys = job->fields.names, .extra_count = job->fields.count};
     item->document.extra = NULL;
     if (!object.data)
         return FEED_TAKE;
-    if (doppel_document_parse(object, &options, &held->fields, why) != DOPPEL_OK)
+    if (doppel_document_parse(object, &options, &buffers->fields, why) != DOPPEL_OK)
         return FEED_BAD;
-    item->document.extra = held->fields->extra;
+    item->document.extra = buffers->fields->extra;
     return FEED_TAKE;
 }
 
-static feed_answer take_sketches(const doppel_document *from, import_held *held, doppel_item *item, doppel_error *why) {
+static feed_answer take_sketches(const doppel_document *from, import_buffers *buffers, doppel_item *item,
+                                 doppel_error *why) {
     item->words = read_count(from, EXPORT_WORDS);
     if (from->text.length || !item->words)
         return FEED_TAKE;
-    if (!read_fingerprint(from, held))
+    if (!read_fingerprint(from, buffers))
         return bad(why, "field \"fingerprint\" is not hexadecimal");
-    if (from->extra[EXPORT_DIGEST].data && !read_digest(from, held))
+    if (from->extra[EXPORT_DIGEST].data && !read_digest(from, buffers))
         return bad(why, "field \"digest\" is not 64 hexadecimal digits");
-    if (from->extra[EXPORT_SET].data && !read_set(from, held, &item->set_count))
+    if (from->extra[EXPORT_SET].data && !read_set(from, buffers, &item->set_count))
         return bad(why, "field \"set\" is not 16 hexadecimal digits for each hash, ascending");
-    if (from->extra[EXPORT_SAMPLE].data && !read_sample(from, held, &item->sample))
+    if (from->extra[EXPORT_SAMPLE].data && !read_sample(from, buffers, &item->sample))
         return bad(why, "field \"sample\" is not two hexadecimal digits for each byte");
-    item->fingerprint = held->fingerprint;
-    item->digest = from->extra[EXPORT_DIGEST].data ? held->digest : NULL;
-    item->set = held->set;
+    item->fingerprint = buffers->fingerprint;
+    item->digest = from->extra[EXPORT_DIGEST].data ? buffers->digest : NULL;
+    item->set = buffers->set;
     return FEED_TAKE;
 }
 
@@ -242,14 +243,14 @@ static feed_answer take_stored(const doppel_document *from, doppel_stored *store
 }
 
 static feed_answer import_item(import_job *job, const doppel_document *from, doppel_item *item, doppel_error *why) {
-    import_held *held = &job->held[job->feed.place];
-    release(held); /* of an earlier document that was left out */
+    import_buffers *buffers = &job->buffers[job->feed.place];
+    free_buffers(buffers); /* of an earlier document that was left out */
     if (!from->record.data)
-        return bad(why, "not a record of JSONL; doppel add takes other formats");
+        return bad(why, "not a JSONL record; doppel add takes other formats");
     if (!from->extra[EXPORT_FINGERPRINT].data && !from->extra[EXPORT_ORIGINAL].data)
-        return take_fields(job, from->record, held, item, why);
-    feed_answer answer = take_stored(from, &held->stored, why);
-    if (held->stored.expires && held->stored.expires <= job->now) {
+        return take_fields(job, from->record, buffers, item, why);
+    feed_answer answer = take_stored(from, &buffers->stored, why);
+    if (buffers->stored.expires && buffers->stored.expires <= job->now) {
         job->expired++;
         return FEED_SKIP;
     }
@@ -258,12 +259,12 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
         return FEED_SKIP;
     }
     if (answer == FEED_TAKE)
-        answer = take_fields(job, from->extra[EXPORT_FIELDS], held, item, why);
+        answer = take_fields(job, from->extra[EXPORT_FIELDS], buffers, item, why);
     if (answer == FEED_TAKE)
-        answer = take_sketches(from, held, item, why);
-    item->ttl = held->stored.expires ? held->stored.expires - job->now : DOPPEL_NEVER;
-    if (job->fresh || held->stored.original_id.data)
-        item->restore = &held->stored;
+        answer = take_sketches(from, buffers, item, why);
+    item->ttl = buffers->stored.expires ? buffers->stored.expires - job->now : DOPPEL_NEVER;
+    if (job->fresh || buffers->stored.original_id.data)
+        item->restore = &buffers->stored;
     /* The canonical URL may be one that the page gave, which its own URL does not show. */
     item->document.alias.data = from->extra[EXPORT_CANONICAL].data;
     item->document.alias.length = from->extra[EXPORT_CANONICAL].length;
@@ -392,7 +393,7 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
     return answer;
 }
 
-static feed_answer turn(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
+static feed_answer make_item(feed *f, const doppel_document *from, doppel_item *item, doppel_error *why) {
     import_job *job = (import_job *)f;
     if (from->extra[EXPORT_DOPPEL].data && from->record.data)
         return take_head(job, from, why);
@@ -416,20 +417,20 @@ static doppel_status count_verdict(feed *f, const doppel_item *item, const doppe
     return DOPPEL_OK;
 }
 
-static int tell_summary(const import_job *job, int code) {
+static int print_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
                        expired = job->expired, known = job->known, orphans = job->orphans;
     message_summary("%llu document%s and %llu cop%s imported", documents, documents == 1 ? "" : "s", copies,
                     copies == 1 ? "y" : "ies");
     if (known)
-        message("%llu %s already there", known, known == 1 ? "was" : "were");
+        message("%llu %s already in the index", known, known == 1 ? "was" : "were");
     if (duplicates)
         message("%llu %s in the index", duplicates,
                 duplicates == 1 ? "is a duplicate of a document" : "are duplicates of documents");
     if (expired)
         message("%llu %s expired and left out", expired, expired == 1 ? "is" : "are");
     if (orphans)
-        message("%llu cop%s left out: the original is gone", orphans, orphans == 1 ? "y is" : "ies are");
+        message("%llu cop%s left out: the original no longer exists", orphans, orphans == 1 ? "y is" : "ies are");
     if (!args_flag(job->cli.args, "json"))
         return code;
     text_buffer out = {0};
@@ -451,19 +452,19 @@ static int run(import_job *job) {
     static const char *const keys[EXPORT_KEYS] = EXPORT_NAMES;
     job->feed.keys = keys;
     job->feed.key_count = EXPORT_KEYS;
-    job->held = calloc(job->feed.batch, sizeof *job->held);
-    if (!job->held) {
+    job->buffers = calloc(job->feed.batch, sizeof *job->buffers);
+    if (!job->buffers) {
         message("no memory");
         return EXIT_STORE;
     }
     int code = feed_run(&job->feed);
-    import_over(&job->feed);
-    return job->feed.code ? code : tell_summary(job, code);
+    end_batch(&job->feed);
+    return job->feed.code ? code : print_summary(job, code);
 }
 
 int cmd_import(const cli_args *args) {
     import_job job = {
-        .feed = {.record = true, .make_item = turn, .on_verdict = count_verdict, .on_batch_end = import_over},
+        .feed = {.record = true, .make_item = make_item, .on_verdict = count_verdict, .on_batch_end = end_batch},
         .now = (uint64_t)time(NULL)};
     job.feed.cli = &job.cli;
     job.feed.batch = batch_option(args);
@@ -473,7 +474,7 @@ int cmd_import(const cli_args *args) {
     if (code == EXIT_DONE)
         code = run(&job);
     feed_free(&job.feed);
-    free(job.held);
+    free(job.buffers);
     free(job.fields.text);
     code = engine_close(&job.cli, code);
     settings_free(&job.settings);

@@ -11,15 +11,15 @@
 const cli_option join_options[] = {
     {"distance", 'd', OPTION_COUNT, "K", "pairs that differ in at most K bits (default 3)"},
     {"bits", 'b', OPTION_COUNT, "N",
-     "the width of a fingerprint, 1 to 64 or 128 (default: 128 for a name that ends in .u128 or digits beyond 16, "
+     "the width of a fingerprint, 1 to 64 or 128 (default: 128 for a name that ends in .u128 or more than 16 digits, "
      "else 64)"},
-    {"from", 0, OPTION_TEXT, "FORMAT", "raw, hex or jsonl, whatever the names and contents look like"},
+    {"from", 0, OPTION_TEXT, "FORMAT", "raw, hex or jsonl (default: detected by name, else by content)"},
     {"all", 'a', OPTION_FLAG, NULL, "list every pair of equal fingerprints, not only each copy with the first"},
     {"names", 0, OPTION_FLAG, NULL,
-     "print names instead of positions, with tabs: what follows the tab after the digits, or a record's id"},
-    {"count", 'c', OPTION_FLAG, NULL, "print only how many pairs there are"},
+     "print names instead of positions, separated by tabs: the text after the digits and a tab, or a record's id"},
+    {"count", 'c', OPTION_FLAG, NULL, "print only the number of pairs"},
     {"rotate", 0, OPTION_COUNT, "N",
-     "the approximate classic: sort N rotations (0: one per bit), compare neighbours; reports its recall"},
+     "the classic approximate method: sort N rotations (0: one per bit), compare neighbours; reports its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
     OUTPUT_OPTION,
     {"memory", 0, OPTION_MEMORY, "BYTES",
@@ -38,8 +38,8 @@ static const cli_row format_rows[] = {
 
 const cli_topic join_topic = {
     "Files of fingerprints",
-    "Files with other names are recognised by content. Positions count from 0, so a line that is not a fingerprint "
-    "ends the command.",
+    "Files with other names are recognised by content. Positions are counted from 0 and must not shift: a line that is "
+    "not a fingerprint ends the command.",
     format_rows,
 };
 
@@ -159,8 +159,8 @@ static doppel_status run_join(join_job *job, const doppel_join_options *options,
     return doppel_join_rotate(a, job->distance, &rotation, options, &job->recall, &job->counts, error);
 }
 
-/* What the pairs do not say. */
-static void tell(const join_job *job) {
+/* Messages on what the list of pairs does not show. */
+static void print_notes(const join_job *job) {
     unsigned long long copies = job->counts.copies, all = job->counts.all_pairs;
     if (job->recall >= 0)
         message("recall %.4f: the share of the exact join's pairs that were found", job->recall);
@@ -206,7 +206,7 @@ static int join(join_job *job) {
     int code = writer_close(&job->out, end_join(status, &error));
     if (code != EXIT_DONE || output_closed())
         return code;
-    tell(job);
+    print_notes(job);
     if (args_flag(job->args, "json"))
         return print_summary(job);
     if (options.count_only)

@@ -12,7 +12,7 @@ const cli_option mirrors_options[] = {
     {"min-paths", 0, OPTION_COUNT, "N", "mirrors share at least N paths (default 3)"},
     {"min-score", 0, OPTION_TEXT, "S", "at least this share of the shared paths matches (default 0.5)"},
     {"similarity", 's', OPTION_TEXT, "T",
-     "pages match whose shingles have a Jaccard similarity of at least T, estimated from 64 slots (default 0.8)"},
+     "pages match if their shingles have a Jaccard similarity of at least T, estimated from 64 slots (default 0.8)"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     SEARCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},

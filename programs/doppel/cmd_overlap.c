@@ -1,7 +1,7 @@
 /* cmd_overlap.c - doppel overlap: documents that contain much of another, with the passages they share.
  *
  * For programs a JSON line each, in input order; for people the pairs that share the most, ranked, in lines or on a
- * page with their passages side by side. Only the best pairs are kept for that, as many as are shown. */
+ * page with their passages side by side. For that, only the pairs that are shown are kept in memory. */
 #include "batch/search_command.h"
 #include "commands.h"
 #include "common/message.h"
@@ -13,20 +13,21 @@
 
 const cli_option overlap_options[] = {
     {"containment", 'c', OPTION_TEXT, "C",
-     "pairs of which one has at least this share of the other's shingles (default 0.2, or --words 30, if neither is "
-     "given)"},
+     "pairs where one document has at least this share of the other's shingles (if neither this nor --words is given: "
+     "0.2, or 30 words)"},
     {"words", 'w', OPTION_COUNT, "N",
-     "pairs that share a run of at least N words; none is missed. With --containment: one or the other"},
+     "pairs that share a run of at least N words; none is missed. With --containment, either is enough"},
     {"against", 0, OPTION_FILES, "FILE",
      "only pairs of a document of INPUT, a, and one of this file or folder, b: e.g. evaluation texts"},
     AGAINST_OPTIONS,
     {"html", 0, OPTION_OUTPUT, "FILE",
-     "also write a page with the pairs ranked and their passages side by side; it needs no script and no network"},
+     "also write an HTML page with the pairs ranked and their passages side by side; it needs no script and no "
+     "network"},
     {"top", 0, OPTION_COUNT, "N", "show the first N pairs of the ranking and of the page (default 50)"},
     {"print", 0, OPTION_TEXT, "FORM",
-     "text: lines for people, the pairs that share the most first; jsonl (default: text on a terminal, else jsonl)"},
+     "text: lines to read, the pairs that share the most first; jsonl (default: text on a terminal, else jsonl)"},
     {"sample", 0, OPTION_COUNT, "P",
-     "for --containment: look pairs up by one shingle of P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
+     "for --containment: find candidates by one shingle in P (default 4): of pairs that share s shingles, (1 - 1/P)^s "
      "are missed"},
     SEARCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -124,7 +125,7 @@ static bool copy_pair(ranked_pair *to, const shared_pair *pair, const doppel_sli
     return true;
 }
 
-/* Takes a pair among the best, if it is one of them; of equal pairs the earlier one stays before the later. */
+/* Takes a pair among the best, if it is one of them; of equal pairs the earlier one comes first. */
 static doppel_status rank_pair(overlap_job *job, const doppel_overlap *found) {
     shared_pair pair = {
         .side = {{.id = found->a_id.data, .id_length = found->a_id.length, .share = found->containment_ab},
@@ -181,7 +182,8 @@ static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts
     text_buffer *out = &job->search.line;
     int columns = terminal_columns(stdout);
     if (!counts->pairs) {
-        text_format(out, "No two of %llu documents share as much; --words N and --containment C look for less.\n",
+        text_format(out,
+                    "No two of %llu documents share that much; a smaller --words N or --containment C finds more.\n",
                     (unsigned long long)(counts->input.documents + counts->against.documents));
         return search_write_line(&job->search);
     }
@@ -199,6 +201,37 @@ static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts
     return search_write_line(&job->search);
 }
 
+/* How many bytes at the start of all names are the folder that all of them are in, its slash included. */
+static size_t common_folder(const overlap_job *job) {
+    const shared_side *first = job->count ? job->best[0].pair.side : NULL;
+    size_t common = first ? first->id_length : 0;
+    for (size_t i = 0; i < 2 * job->count; i++) {
+        const shared_side *side = &job->best[i / 2].pair.side[i % 2];
+        size_t same = 0;
+        while (same < common && same < side->id_length && side->id[same] == first->id[same])
+            same++;
+        common = same;
+    }
+    while (common && first->id[common - 1] != '/')
+        common--;
+    return common;
+}
+
+/* Takes the folder that all names have in common off them, and says so. */
+static void shorten_names(overlap_job *job, html *page) {
+    size_t folder = common_folder(job);
+    if (!folder)
+        return;
+    html_put(page, " All are in <bdi>");
+    html_text(page, job->best[0].pair.side[0].id, folder);
+    html_put(page, "</bdi>.");
+    for (size_t i = 0; i < 2 * job->count; i++) {
+        shared_side *side = &job->best[i / 2].pair.side[i % 2];
+        side->id += folder;
+        side->id_length -= folder;
+    }
+}
+
 static doppel_status write_page(overlap_job *job, const doppel_overlap_counts *counts) {
     html page = {.out = &job->html};
     text_buffer found = {0};
@@ -208,7 +241,11 @@ static doppel_status write_page(overlap_job *job, const doppel_overlap_counts *c
         html_text(&page, found.data, found.length);
     text_free(&found);
     html_put(&page, counts->pairs > job->count ? "; these share the most. " : ". ");
-    html_put(&page, "Passages are <mark>shaded</mark>; case and punctuation do not count.</p></header>\n<main>");
+    html_put(&page,
+             "Passages are <mark>shaded</mark>; case and punctuation do not count. Who wrote first cannot be told "
+             "from the texts.");
+    shorten_names(job, &page);
+    html_put(&page, "</p></header>\n<main>");
     html_put(&page, job->count ? "<h2>Pairs, those that share the most first</h2>" : "");
     for (size_t i = 0; i < job->count; i++)
         pair_page_pair(&page, &job->best[i].pair, i + 1);

@@ -6,8 +6,8 @@
 const cli_option pairs_options[] = {
     {"collapse", 'c', OPTION_FLAG, NULL, "pair documents that have the same words only with the first of them"},
     {"against", 0, OPTION_FILES, "FILE",
-     "also pair with the documents of this file, folder, --work folder or file of sketches, but not those with each "
-     "other"},
+     "also pair with the documents of this file, folder, --work folder or file of sketches; these are not paired with "
+     "each other"},
     AGAINST_BATCH_OPTIONS,
     OUTPUT_OPTION,
     BATCH_OPTIONS,
@@ -44,7 +44,7 @@ static int find_pairs(pairs_job *job) {
         doppel_batch_find_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
     progress_end();
     if (status == DOPPEL_OK)
-        batch_tell_ids(&job->b);
+        batch_warn_ids(&job->b);
     return batch_end(status, &error);
 }
 
@@ -54,7 +54,7 @@ int cmd_pairs(const cli_args *args) {
     int code = batch_open(&job.b, args);
     job.b.all_pairs = true;
     if (code == EXIT_DONE) {
-        batch_tell_plan(&job.b);
+        batch_print_plan(&job.b);
         code = batch_read_all(&job.b, &usable);
     }
     if (usable) {

@@ -11,11 +11,12 @@
 const cli_option plan_options[] = {
     {"for", 0, OPTION_TEXT, "PURPOSE", "find (the default): queries of an index; join: all pairs of a set"},
     {"count", 0, OPTION_MANY, "N", "how many fingerprints: 1000000, or 10M or 1G (times 1000 each)"},
-    {"distance", 0, OPTION_COUNT, "K", "find what differs in at most K bits"},
+    {"distance", 0, OPTION_COUNT, "K", "find fingerprints that differ in at most K bits"},
     {"bits", 0, OPTION_COUNT, "F", "bits of a fingerprint: 1 to 64 (the default), or 128"},
     {"memory", 0, OPTION_MEMORY, "BYTES", "use at most this much memory (default: no limit)"},
     {"layout", 0, OPTION_TEXT, "LAYOUT", "only this layout: 4x16, 5c2x26, 4x16+4x12, scan"},
-    {"calibrate", 0, OPTION_FLAG, NULL, "measure the costs on this machine first; takes some seconds and 1G of memory"},
+    {"calibrate", 0, OPTION_FLAG, NULL,
+     "measure the costs on this machine first; takes a few seconds and 1G of memory"},
     {"json", 0, OPTION_FLAG, NULL, "print one JSON object"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -147,8 +148,8 @@ static void say_find(FILE *file, const doppel_plan *plan) {
     if (is_scan(plan)) {
         fprintf(file, "A find compares all %s.", show_count((double)plan->count, a));
     } else if (is_unused(plan)) {
-        fprintf(file, "%d table%s with keys of %s bits; for so few, a find compares all %s.", plan->tables,
-                plan->tables == 1 ? "" : "s", show_keys(plan, b), show_count((double)plan->count, a));
+        fprintf(file, "%d table%s with keys of %s bits; with so few fingerprints, a find compares all %s.",
+                plan->tables, plan->tables == 1 ? "" : "s", show_keys(plan, b), show_count((double)plan->count, a));
     } else {
         fprintf(file, "%d table%s with keys of %s bits. A find looks at %s buckets and compares about %s fingerprints.",
                 plan->tables, plan->tables == 1 ? "" : "s", show_keys(plan, c), show_count(plan->probes, a),
@@ -235,7 +236,7 @@ static void show_wider(FILE *file, const plan_answer *answer) {
     char text[3][TEXT];
     bool join = answer->purpose == DOPPEL_FOR_JOIN;
     if (answer->wider_count)
-        fprintf(file, "\n%s\n", join ? "Wider joins:" : "The same tables asked for more:");
+        fprintf(file, "\n%s\n", join ? "Wider joins:" : "The same tables at greater distances:");
     for (size_t i = 0; i < answer->wider_count; i++) {
         const doppel_plan *plan = &answer->wider[i];
         fprintf(file, "  within %-3d", plan->distance);
@@ -271,13 +272,13 @@ enum { COSTS = 7 };
 
 static void list_costs(const doppel_costs *costs, cost_line lines[COSTS]) {
     const cost_line all[COSTS] = {
-        {"probeCached", costs->probe_cached, "a look at a bucket that the caches hold"},
-        {"probe", costs->probe, "a look at a bucket in memory"},
+        {"probeCached", costs->probe_cached, "a probe of a bucket in the CPU caches"},
+        {"probe", costs->probe, "a probe of a bucket in memory"},
         {"candidate", costs->candidate, "a comparison in a bucket"},
-        {"query", costs->query, "a query besides"},
+        {"query", costs->query, "fixed cost of a query"},
         {"move", costs->move, "join: a fingerprint through a pass over memory"},
         {"place", costs->place, "join: a fingerprint into a table inside the cache"},
-        {"pair", costs->pair, "join: a candidate more"},
+        {"pair", costs->pair, "join: each candidate"},
     };
     memcpy(lines, all, sizeof all);
 }

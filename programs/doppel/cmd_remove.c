@@ -11,23 +11,64 @@ const cli_option remove_options[] = {
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
+/* How many copies the index remembers under a name; they no longer match once it is removed. */
+static doppel_status count_copies(const engine_command *e, doppel_slice name, size_t *count, doppel_error *error) {
+    doppel_list_options options = {.size = sizeof options, .copies_of = name};
+    doppel_status status;
+    do {
+        doppel_stored_list list = {0};
+        status = doppel_engine_list(e->engine, &options, &list, &options.after, error);
+        *count += list.count;
+        doppel_stored_list_free(&list);
+    } while (status == DOPPEL_OK && options.after);
+    return status == DOPPEL_ERROR_INPUT ? DOPPEL_OK : status; /* nothing has this name */
+}
+
+/* What was removed. */
+typedef struct removal {
+    doppel_stored_list known; /* the document, where its URL named it; else empty */
+    size_t copies;
+    bool removed;
+} removal;
+
+/* Removes the document with an id or, if there is none, with this URL. */
+static doppel_status remove_named(const engine_command *e, doppel_slice name, removal *r, doppel_error *error) {
+    doppel_status status = count_copies(e, name, &r->copies, error);
+    if (status == DOPPEL_OK)
+        status = doppel_engine_remove(e->engine, name, &r->removed, error);
+    if (status == DOPPEL_OK && !r->removed)
+        status = doppel_engine_get(e->engine, name, &r->known, error);
+    if (status == DOPPEL_OK && r->known.count)
+        status = doppel_engine_remove(e->engine, r->known.stored[0].id, &r->removed, error);
+    return status;
+}
+
+/* Removes one document, and says which: its id and, where a URL named it, that URL. */
+static int remove_one(const engine_command *e, const char *name) {
+    removal r = {0};
+    doppel_error error = {0};
+    text_buffer out = {0};
+    int code = engine_ended(remove_named(e, doppel_slice_of(name), &r, &error), &error);
+    if (code == EXIT_DONE) {
+        text_put(&out, "{");
+        text_member_string(&out, "id", r.known.count ? r.known.stored[0].id : doppel_slice_of(name));
+        if (r.known.count)
+            text_member_string(&out, "url", doppel_slice_of(name));
+        text_member_bool(&out, "removed", r.removed);
+        if (r.removed && r.copies)
+            text_member_count(&out, "copies", r.copies);
+        text_put(&out, "}\n");
+    }
+    doppel_stored_list_free(&r.known);
+    return print_text(&out, code);
+}
+
 int cmd_remove(const cli_args *args) {
     engine_command e;
     int code = engine_open(&e, args, ENGINE_WRITE);
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
-        const char *id = args->operands[i];
-        bool removed = false;
         doppel_error error = {0};
-        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error)
-                          : engine_ended(doppel_engine_remove(e.engine, doppel_slice_of(id), &removed, &error), &error);
-        if (code != EXIT_DONE)
-            break;
-        text_buffer out = {0};
-        text_put(&out, "{");
-        text_member_string(&out, "id", doppel_slice_of(id));
-        text_member_bool(&out, "removed", removed);
-        text_put(&out, "}\n");
-        code = print_text(&out, code);
+        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i]);
     }
     return engine_close(&e, finish_stdout(code));
 }

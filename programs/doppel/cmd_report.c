@@ -1,6 +1,6 @@
 /* cmd_report.c - doppel report: one page about a finished run, of dedup and cluster or of trim.
  *
- * The sketches of a run of dedup are opened and decided again, with the same result; what a run of trim has found is
+ * The sketches of a run of dedup are opened and decided again, with the same result; the results of a run of trim are
  * opened. The inputs are read again for the texts that are shown. */
 #include "batch/batch_command.h"
 #include "commands.h"
@@ -20,9 +20,9 @@ enum { USUAL_GROUPS = 20, MOST_GROUPS = 500 };
 
 const cli_option report_options[] = {
     {"work", 0, OPTION_FILE, "DIR", "the folder of the run, made by doppel dedup, cluster or trim with --work"},
-    {"output", 'o', OPTION_OUTPUT, "FILE", "where the page goes; - is stdout"},
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write the page to this file; - is stdout"},
     {"groups", 0, OPTION_COUNT, "N",
-     "show the N largest groups, of a trim the N most frequent repeats (default 20, at most 500)"},
+     "show the N largest groups or, for a trim, the N most frequent repeats (default 20, at most 500)"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -137,7 +137,7 @@ static int recognise(const cli_args *args, bool *is_trim) {
     *is_trim = finished || (!sketches && has_file(args, "trim-spans"));
     if (finished && sketches) {
         message(
-            "%s: holds a run of trim and one of dedup or cluster: move the files trim and trim-spans to a folder of "
+            "%s: contains a run of trim and one of dedup or cluster: move the files trim and trim-spans to a folder of "
             "their own",
             work);
         return EXIT_USAGE;
@@ -149,7 +149,7 @@ static int recognise(const cli_args *args, bool *is_trim) {
     return EXIT_DONE;
 }
 
-/* doppel_input_options.bad: notes the first file that cannot be read now. Bad records were reported by the run. */
+/* doppel_input_options.bad: notes the first file that can no longer be read. Bad records were reported by the run. */
 static void note_unread(const doppel_error *what, void *user) {
     doppel_error *unread = user;
     if (!what->line && what->code != DOPPEL_OK && unread->code == DOPPEL_OK)

@@ -1,10 +1,13 @@
-/* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, one JSON line each. */
+/* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, one line each: JSON or, on a
+ * terminal, words. */
 #include "commands.h"
 #include "common/message.h"
 #include "common/stored_json.h"
 #include "engine/feed.h"
+#include "shared/choices.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +17,7 @@ const cli_option similar_options[] = {
     {"limit", 'n', OPTION_COUNT, "N", "show the N most similar (default 10)"},
     {"similarity", 's', OPTION_TEXT, "T", "show those with a similarity above T (default 0.85)"},
     {"distance", 'd', OPTION_COUNT, "K", "show those with fingerprints within K bits instead"},
+    {"print", 0, OPTION_TEXT, "FORM", "text: in words; jsonl (default: text on a terminal, else jsonl)"},
     ENGINE_RECIPE_OPTIONS,
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
@@ -21,11 +25,11 @@ const cli_option similar_options[] = {
 };
 
 /* The document to compare with, from a file. */
-typedef struct asked {
+typedef struct similar_query {
     feed feed;          /* must be first; only the parts that packing needs */
     text_buffer packed; /* the first document */
     size_t count;       /* of documents */
-} asked;
+} similar_query;
 
 static doppel_status pack(void *state, const doppel_document *document, doppel_output *output) {
     return pack_document(state, document, output);
@@ -33,7 +37,7 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 
 /* Keeps the first document and counts all. */
 static doppel_status keep_first(void *user, doppel_slice bytes) {
-    asked *a = user;
+    similar_query *a = user;
     doppel_document document;
     for (size_t at = 0, size; at < bytes.length; at += size) {
         size = unpack_document(&a->feed, bytes.data + at, &document, NULL);
@@ -45,7 +49,7 @@ static doppel_status keep_first(void *user, doppel_slice bytes) {
 }
 
 /* Reads the one document of a file. */
-static int read_asked(const cli_args *args, asked *a) {
+static int read_query(const cli_args *args, similar_query *a) {
     const char *path = args->operands[0];
     doppel_input_options options = reading_options(args);
     doppel_work work = {.user = a, .document = pack, .emit = keep_first};
@@ -62,7 +66,7 @@ static bool is_file(const char *path) {
 }
 
 /* Makes an item from the operand: the document in the index with this id or URL, else the document of this file. */
-static int find_asked(const engine_command *e, asked *a, doppel_stored_list *known, doppel_item *item) {
+static int find_query(const engine_command *e, similar_query *a, doppel_stored_list *known, doppel_item *item) {
     const char *what = e->args->operands[0];
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(what), known, &error), &error);
@@ -78,7 +82,7 @@ static int find_asked(const engine_command *e, asked *a, doppel_stored_list *kno
         message("%s: the index has no document with this id or URL, and there is no such file", what);
         return EXIT_INPUT;
     }
-    code = read_asked(e->args, a);
+    code = read_query(e->args, a);
     if (code != EXIT_DONE)
         return code;
     unpack_document(&a->feed, a->packed.data, &item->document, NULL);
@@ -89,20 +93,115 @@ static int find_asked(const engine_command *e, asked *a, doppel_stored_list *kno
     return EXIT_DONE;
 }
 
-static int show_similar(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
+/* ---- what is found ---- */
+
+/* As doppel_engine_find_similar has it. */
+#define USUAL_SIMILARITY 0.85
+
+/* A document in words: "a.txt: similarity 0.843, The title". */
+static void put_words(text_buffer *out, const doppel_stored *stored) {
+    text_safe(out, stored->id.data, stored->id.length);
+    if (!isnan(stored->similarity))
+        text_format(out, ": similarity %.3f", stored->similarity);
+    else
+        text_format(out, ": fingerprints differ in %d bit%s", stored->distance, stored->distance == 1 ? "" : "s");
+    if (stored->title.length) {
+        text_put(out, ", ");
+        text_safe(out, stored->title.data, stored->title.length);
+    }
+}
+
+/* ---- nothing is found ---- */
+
+/* The nearest of all is looked for in a folder of up to this many documents, as each of them is compared. */
+enum { MOST_COMPARED = 100000 };
+
+/* Less similar ones have nothing to do with each other. */
+#define LEAST_SIMILARITY 0.1
+
+/* The criterion of the options, as the end of "nothing in INDEX ..."; `what` is the document. */
+static void put_criterion(text_buffer *out, const doppel_similar_options *options, const char *what) {
+    if (options->distance || options->distance_zero)
+        text_format(out, "is within %d bit%s of ", options->distance, options->distance == 1 ? "" : "s");
+    else
+        text_format(out, "is more than %g similar to ",
+                    options->similarity > 0 ? options->similarity : USUAL_SIMILARITY);
+    text_put(out, what);
+}
+
+/* The options that find what is less near than the given ones do; false: there are none. */
+static bool look_further(const engine_command *e, const doppel_similar_options *given, doppel_similar_options *wider) {
+    const doppel_engine_options *index = doppel_engine_get_options(e->engine);
+    *wider = (doppel_similar_options){.size = sizeof *wider, .limit = 1};
+    if (given->distance || given->distance_zero || index->near == DOPPEL_NEAR_DISTANCE) {
+        wider->distance = doppel_recipe_bits(index->recipe) / 4;
+        return given->distance < wider->distance;
+    }
+    wider->similarity = LEAST_SIMILARITY;
+    return !(given->similarity > 0) || given->similarity > LEAST_SIMILARITY;
+}
+
+/* Which document is nearest, and the option that lists it. */
+static void put_nearest(text_buffer *out, const doppel_stored *nearest) {
+    text_put(out, "; the nearest is ");
+    text_safe(out, nearest->id.data, nearest->id.length);
+    if (isnan(nearest->similarity))
+        text_format(out, " (%d bits): --distance %d lists it", nearest->distance, nearest->distance);
+    else
+        text_format(out, " (%.3f): --similarity %g lists it", nearest->similarity,
+                    nearest->similarity > 0.5 ? 0.5 : LEAST_SIMILARITY);
+}
+
+/* Says that nothing is similar enough and, unless the index is too large to look for it, what is nearest. */
+static int tell_none(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
+    doppel_engine_stats stats;
+    doppel_stored_list list = {0};
+    doppel_similar_options wider;
+    doppel_error error = {0};
+    text_buffer out = {0};
+    int code = EXIT_DONE;
+    doppel_engine_get_stats(e->engine, &stats);
+    bool few = e->place.needs.folder && stats.documents <= MOST_COMPARED;
+    text_format(&out, "nothing in %s ", e->path);
+    put_criterion(&out, options, e->args->operands[0]);
+    if (!stats.documents) {
+        text_put(&out, ": the index has no documents");
+    } else if (few && look_further(e, options, &wider)) {
+        code = engine_ended(doppel_engine_find_similar(e->engine, item, &wider, &list, &error), &error);
+        if (list.count)
+            put_nearest(&out, &list.stored[0]);
+        else if (wider.distance)
+            text_format(&out, ", nor within %d", wider.distance);
+        else
+            text_format(&out, ", nor more than %g", LEAST_SIMILARITY);
+    }
+    if (code == EXIT_DONE && !out.failed)
+        message_summary("%.*s", (int)out.length, out.data);
+    doppel_stored_list_free(&list);
+    text_free(&out);
+    return code;
+}
+
+static int show_similar(const engine_command *e, const doppel_item *item, const doppel_similar_options *options,
+                        bool words) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_find_similar(e->engine, item, options, &list, &error), &error);
     text_buffer out = {0};
     for (size_t i = 0; i < list.count && code == EXIT_DONE; i++) {
-        text_similar(&out, &list.stored[i]);
+        if (words)
+            put_words(&out, &list.stored[i]);
+        else
+            text_similar(&out, &list.stored[i]);
         text_put(&out, "\n");
     }
+    if (code == EXIT_DONE && !list.count)
+        code = tell_none(e, item, options);
     doppel_stored_list_free(&list);
     return finish_text(&out, code);
 }
 
-static bool read_options(const cli_args *args, doppel_similar_options *options) {
+static bool read_options(const cli_args *args, doppel_similar_options *options, unsigned *words) {
     uint64_t distance = args_number(args, "distance", 0);
     *options = (doppel_similar_options){.size = sizeof *options, .limit = args_number(args, "limit", 0)};
     options->distance = distance < INT_MAX ? (int)distance : INT_MAX;
@@ -115,20 +214,22 @@ static bool read_options(const cli_args *args, doppel_similar_options *options) 
         message("--limit takes a number of at least 1");
         return false;
     }
-    return args_share(args, "similarity", &options->similarity);
+    *words = isatty(STDOUT_FILENO) != 0;
+    return args_share(args, "similarity", &options->similarity) && choose_one(args, "print", words);
 }
 
 int cmd_similar(const cli_args *args) {
     engine_command e = {0};
-    asked a = {.count = 0};
+    similar_query a = {.count = 0};
     doppel_stored_list known = {0};
     doppel_similar_options options;
     doppel_item item;
-    int code = read_options(args, &options) ? engine_open(&e, args, ENGINE_READ) : EXIT_USAGE;
+    unsigned words;
+    int code = read_options(args, &options, &words) ? engine_open(&e, args, ENGINE_READ) : EXIT_USAGE;
     if (code == EXIT_DONE)
-        code = find_asked(&e, &a, &known, &item);
+        code = find_query(&e, &a, &known, &item);
     if (code == EXIT_DONE)
-        code = show_similar(&e, &item, &options);
+        code = show_similar(&e, &item, &options, words);
     doppel_stored_list_free(&known);
     text_free(&a.packed);
     return engine_close(&e, code);

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "common/clock.h"
 #include "common/message.h"
+#include "common/stored_json.h"
 #include "engine/engine_command.h"
 #include "engine/index_settings.h"
 
@@ -49,16 +50,12 @@ static void put_date(text_buffer *out, const char *name, uint64_t seconds) {
     text_string(out, doppel_slice_of(seconds ? format_date(seconds, date) : NULL));
 }
 
-static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
+static void put_contents(text_buffer *out, const doppel_engine_stats *s) {
     put_count(out, "documents", s->documents);
     put_count(out, "copies", s->copies);
     put_count(out, "titles", s->titles);
     put_line(out, "duplicates");
-    text_put(out, "{");
-    text_member_count(out, "url", s->duplicates_by[DOPPEL_REASON_URL]);
-    text_member_count(out, "content", s->duplicates_by[DOPPEL_REASON_CONTENT]);
-    text_member_count(out, "title", s->duplicates_by[DOPPEL_REASON_TITLE]);
-    text_put(out, "}");
+    text_by_reason(out, s->duplicates_by, false);
     put_date(out, "oldest", s->oldest);
     put_date(out, "newest", s->newest);
     put_count(out, "lastNumber", s->last);
@@ -75,7 +72,7 @@ static void put_what_is_there(text_buffer *out, const doppel_engine_stats *s) {
     text_string(out, doppel_slice_of(s->plan));
 }
 
-/* Of this command, which opens the index and asks: what a long-running process counts, that process reports. */
+/* Counted by this command since it opened the index; a long-running process reports its own counts. */
 static void put_since_opened(text_buffer *out, const doppel_engine_stats *s) {
     put_line(out, "sinceOpened");
     text_put(out, "{");
@@ -88,12 +85,7 @@ static void put_since_opened(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "commits", s->commits);
     text_member_count(out, "failedCommits", s->failed_commits);
     text_member(out, "verdicts");
-    text_put(out, "{");
-    text_member_count(out, "unique", s->verdicts_by[DOPPEL_REASON_NONE]);
-    text_member_count(out, "url", s->verdicts_by[DOPPEL_REASON_URL]);
-    text_member_count(out, "content", s->verdicts_by[DOPPEL_REASON_CONTENT]);
-    text_member_count(out, "title", s->verdicts_by[DOPPEL_REASON_TITLE]);
-    text_put(out, "}");
+    text_by_reason(out, s->verdicts_by, true);
     put_histogram(out, "checkMicroseconds", &s->check_time);
     put_histogram(out, "addMicroseconds", &s->add_time);
     put_histogram(out, "commitMicroseconds", &s->commit_time);
@@ -110,7 +102,7 @@ int cmd_stats(const cli_args *args) {
         text_buffer out = {0};
         text_put(&out, "{\n  \"index\": ");
         text_string(&out, doppel_slice_of(e.path));
-        put_what_is_there(&out, &stats);
+        put_contents(&out, &stats);
         put_line(&out, "options");
         text_put(&out, "{");
         text_settings(&out, doppel_engine_get_options(e.engine), "\n    ");

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 const cli_option stream_options[] = {
-    {"brokers", 'b', OPTION_NAMES, "HOST:PORT", "brokers of Kafka, separated by commas"},
+    {"brokers", 'b', OPTION_NAMES, "HOST:PORT", "Kafka brokers, separated by commas"},
     {"in", 0, OPTION_NAMES, "TOPICS", "topics of pages, separated by commas; ^PATTERN: all whose names match"},
     {"unique", 'u', OPTION_TEXT, "TOPIC", "the topic for new pages, unchanged, and for tombstones"},
     {"duplicates", 0, OPTION_TEXT, "TOPIC", "the topic for duplicates, with their verdict"},
@@ -24,12 +24,12 @@ const cli_option stream_options[] = {
     {"wait", 0, OPTION_COUNT, "MS", "how long a record waits for others when the worker is idle (default 5)"},
     {"verdict-key", 0, OPTION_TEXT, "KEY", "the member of a duplicate that has its verdict (default verdict)"},
     {"listen", 'l', OPTION_TEXT, "HOST:PORT", "serve /metrics, /healthz and /readyz there (default: not at all)"},
-    {"until-end", 0, OPTION_FLAG, NULL, "stop at the end that the topics had at the start"},
+    {"until-end", 0, OPTION_FLAG, NULL, "stop at the offsets where the topics ended when the worker started"},
     {"property", 'X', OPTION_LIST, "KEY=VALUE",
      "a property of librdkafka, e.g. security.protocol=ssl; of one client alone: consumer.KEY or producer.KEY; may be "
      "given several times"},
     {"properties", 0, OPTION_FILE, "FILE",
-     "more properties, one KEY=VALUE per line; the place for passwords, as all users of the machine can read a command "
+     "more properties, one KEY=VALUE per line; use it for passwords, as all users of the machine can read a command "
      "line"},
     {"json", 0, OPTION_FLAG, NULL, "print a summary at the end, a JSON object"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},

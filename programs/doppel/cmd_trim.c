@@ -1,8 +1,8 @@
 /* cmd_trim.c - doppel trim: the documents without the lines, sentences, paragraphs or passages that repeat others.
  *
  * doppel_trim_find reads the inputs and finds what is to be cut; doppel_trim_write reads them once more and gives every
- * document, cut, with its spans. Documents, spans and the list of dropped documents are written on that way; each of
- * the files is complete or absent. Tables (Parquet) are written by the embedding program (common/embed.h). */
+ * document, cut, with its spans. Documents, spans and the list of dropped documents are written during that reading;
+ * each of the files is complete or absent. Tables (Parquet) are written by the embedding program (common/embed.h). */
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/embed.h"
@@ -17,7 +17,7 @@
 
 const cli_option trim_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
-     "where the documents go, without what is cut; .gz and .zst are compressed; .parquet takes Parquet inputs; - is "
+     "write the trimmed documents to this file; .gz and .zst are compressed; .parquet takes Parquet inputs; - is "
      "stdout"},
     OUTPUT_DIR_OPTION,
     {"unit", 'u', OPTION_TEXT, "UNIT",
@@ -25,33 +25,35 @@ const cli_option trim_options[] = {
      "words)"},
     {"run", 0, OPTION_COUNT, "N",
      "cut only N lines, sentences or paragraphs in a row that repeat together (default 1)"},
-    {"words", 'w', OPTION_COUNT, "N", "for passages: the least number of words (default 50)"},
+    {"words", 'w', OPTION_COUNT, "N", "for passages: the minimum number of words (default 50)"},
     {"min-words", 0, OPTION_COUNT, "N",
      "units with fewer words are cut only in a run with a longer one; shorter texts of --against are ignored (default "
      "5)"},
     {"keep", 0, OPTION_NAMES, "RULES",
-     "in which document a repeat stays: the first one by these rules, in order, separated by commas: first (the "
+     "which document keeps a repeat: the first by these rules, in order of precedence, separated by commas: first (the "
      "default), last, longest, shortest, https, shortest-url, newest:FIELD, oldest:FIELD, largest:FIELD, "
      "smallest:FIELD"},
     {"min-count", 0, OPTION_COUNT, "C", "cut only what occurs at least C times (default 2)"},
-    {"keep-first", 0, OPTION_TEXT, "on|off", "on (the default): the first occurrence stays; off: it is cut as well"},
+    {"keep-first", 0, OPTION_TEXT, "on|off", "on (the default): the first occurrence is kept; off: it is cut as well"},
     {"within", 0, OPTION_TEXT, "FIELD", "only repeats in one document, host, domain or value of FIELD count"},
     {"across", 0, OPTION_TEXT, "FIELD", "only repeats in different documents, hosts, domains or values of FIELD count"},
     {"drop-below", 0, OPTION_COUNT, "WORDS", "drop documents that are cut and have fewer than WORDS words left"},
     {"drop-share", 0, OPTION_TEXT, "S", "drop documents of which more than this share of the words is cut, e.g. 0.5"},
     {"drop", 0, OPTION_FLAG, NULL, "drop every document of which anything would be cut"},
     {"against", 0, OPTION_FILES, "FILE",
-     "cut what the documents of this file or folder have, and nothing else: e.g. evaluation texts; they are not "
-     "written. As passages, those with fewer than --words words are matched whole"},
+     "cut only what the documents of this file or folder contain, e.g. evaluation texts; these are not written. With "
+     "--unit passage, those with fewer than --words words are matched as a whole. To remove near-copies of whole "
+     "documents, use doppel dedup --against FILE"},
     AGAINST_OPTIONS,
     {"spans", 0, OPTION_OUTPUT, "FILE",
      "write a line for each span that is cut: {\"id\",\"start\",\"end\",\"words\",\"originalId\",\"originalStart\"}, "
-     "in "
-     "bytes of the text as it was; reads the inputs once more"},
-    {"dropped", 0, OPTION_OUTPUT, "FILE", "write a line for each document that is dropped or left empty, and why"},
+     "in bytes of the original text; reads the inputs once more"},
+    {"dropped", 0, OPTION_OUTPUT, "FILE",
+     "write a line for each document that is dropped or left empty: why, and originalId, the document its first span "
+     "is from; reads the inputs once more"},
     {"annotate", 0, OPTION_FLAG, NULL,
      "cut nothing: write all documents, with their spans added as a field spans, replacing one of this name"},
-    {"dry-run", 0, OPTION_FLAG, NULL, "find, and say what would be cut, but write no documents"},
+    {"dry-run", 0, OPTION_FLAG, NULL, "report what would be cut, but write no documents"},
     WORK_OPTIONS,
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
@@ -71,7 +73,7 @@ typedef struct trim_job {
     doppel_trim_options options;
     doppel_trim *trim;
     doppel_trim_stats stats;
-    writer out, spans, dropped; /* those that are not asked for are not open */
+    writer out, spans, dropped; /* open only where the option is given */
     void *tables;               /* the writer of tables; NULL: the output is no table */
     doppel_error table_error;   /* of that */
     bool annotates;
@@ -172,8 +174,8 @@ static void close_job(trim_job *job) {
 
 /* ---- finding ---- */
 
-/* Texts of --against that nothing is compared with. */
-static void tell_against(const trim_job *job) {
+/* Warns about texts of --against that are not used. */
+static void warn_against(const trim_job *job) {
     const doppel_trim_stats *s = &job->stats;
     if (!job->options.against_count)
         return;
@@ -196,10 +198,10 @@ static int find(trim_job *job, bool *usable) {
         doppel_trim_get_stats(job->trim, &job->stats);
     const doppel_input_counts read = add_counts(&job->stats.input, &job->stats.against);
     int code = reading_ended(status, &job->input, &error, &read);
-    batch_tell_resume(args, code);
+    batch_hint_resume(args, code);
     *usable = status == DOPPEL_OK && !nothing_read(args, &job->stats.input);
     if (*usable)
-        tell_against(job);
+        warn_against(job);
     return code;
 }
 
@@ -226,6 +228,7 @@ static doppel_status write_dropped(trim_job *job, const doppel_trimmed *d) {
     text_member_string(line, "reason", doppel_slice_of(reason));
     text_member_count(line, "words", d->words);
     text_member_count(line, "wordsCut", d->words_cut);
+    text_member_string(line, "originalId", d->span_count ? d->spans[0].original_id : doppel_slice_of(NULL));
     text_put(line, "}\n");
     return writer_add_text(&job->dropped, line);
 }
@@ -247,9 +250,9 @@ static doppel_status take_document(const doppel_trimmed *d, void *user) {
     return status == DOPPEL_OK ? writer_add(&job->out, "\n", 1) : status;
 }
 
-/* What doppel_trim_write is asked for. */
+/* The parts that doppel_trim_write is to give. */
 static unsigned wanted_parts(const trim_job *job) {
-    unsigned wanted = job->spans.bytes ? DOPPEL_TRIM_SPANS : 0;
+    unsigned wanted = job->spans.bytes || job->dropped.bytes ? DOPPEL_TRIM_SPANS : 0;
     if (job->out.bytes)
         wanted |= job->annotates ? DOPPEL_TRIM_ANNOTATE : DOPPEL_TRIM_RECORDS;
     if (job->tables)
@@ -269,7 +272,7 @@ static int write_documents(trim_job *job) {
         snprintf(error.message, sizeof error.message, "%s", doppel_status_name(status));
     doppel_trim_get_stats(job->trim, &job->stats);
     int code = batch_close_tables(&job->tables, batch_end(status, &error));
-    batch_tell_resume(job->args, code);
+    batch_hint_resume(job->args, code);
     return code;
 }
 
@@ -295,20 +298,29 @@ static int write_outputs(trim_job *job) {
     return code;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
-/* Says what may find more, where nothing was found because texts are not divided. */
-static void tell_undivided(const trim_job *job) {
+/* Suggests other units when nothing was found because each text is a single unit. */
+static void suggest_units(const trim_job *job) {
     doppel_unit unit = job->options.unit;
     bool divides = unit == DOPPEL_UNIT_LINE || unit == DOPPEL_UNIT_PARAGRAPH;
     if (divides && job->stats.units && job->stats.units <= job->stats.input.documents)
-        message("the texts have one %s each; --unit sentence and --unit passage look inside",
+        message("the texts have one %s each; try --unit sentence or --unit passage",
                 choice_name(unit_choices, (unsigned)unit));
+}
+
+/* "150 documents: 135 kept, 15 dropped (10.0 %)": with --drop none is written cut. */
+static void print_dropped(const doppel_trim_stats *s, bool would) {
+    uint64_t documents = s->input.documents;
+    message_summary("%llu document%s: %llu kept, %llu %sdropped (%.1f %%)", (unsigned long long)documents,
+                    documents == 1 ? "" : "s", (unsigned long long)(documents - s->dropped),
+                    (unsigned long long)s->dropped, would ? "would be " : "",
+                    100 * (double)s->dropped / (double)documents);
 }
 
 /* "1204 documents: 312 cut in 518 places, 4.1 % of the words; 3 dropped, 1 emptied"; where nothing is cut, "would be
  * cut". */
-static void tell(const trim_job *job) {
+static void print_result(const trim_job *job) {
     const doppel_trim_stats *s = &job->stats;
     uint64_t documents = s->input.documents;
     bool would = job->annotates || args_flag(job->args, "dry-run");
@@ -316,7 +328,9 @@ static void tell(const trim_job *job) {
     if (s->dropped || s->emptied)
         snprintf(lost, sizeof lost, "; %llu dropped, %llu emptied", (unsigned long long)s->dropped,
                  (unsigned long long)s->emptied);
-    if (s->documents_cut) {
+    if (s->documents_cut && job->options.drop) {
+        print_dropped(s, would);
+    } else if (s->documents_cut) {
         message_summary("%llu document%s: %llu %s in %llu place%s, %.1f %% of the words%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s->documents_cut,
                         would ? "would be cut" : "cut", (unsigned long long)job->places, job->places == 1 ? "" : "s",
@@ -324,7 +338,7 @@ static void tell(const trim_job *job) {
     } else {
         message_summary("%llu document%s: nothing %scut", (unsigned long long)documents, documents == 1 ? "" : "s",
                         would ? "would be " : "");
-        tell_undivided(job);
+        suggest_units(job);
     }
 }
 
@@ -367,7 +381,7 @@ int cmd_trim(const cli_args *args) {
         int written = write_outputs(&job);
         code = written ? written : code;
         if (!written && !output_closed())
-            tell(&job);
+            print_result(&job);
         if (!written && args_flag(args, "json"))
             code = print_summary(&job, code);
     }

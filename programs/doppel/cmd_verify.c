@@ -15,7 +15,7 @@ typedef struct verify_job {
     unsigned long long findings;
 } verify_job;
 
-static void tell_finding(const char *what, void *user) {
+static void print_finding(const char *what, void *user) {
     verify_job *job = user;
     job->findings++;
     message("%s: %s", job->name, what);
@@ -27,7 +27,7 @@ static int verify(const index_place *place) {
     verify_job job = {.name = place->name};
     if (place->needs.folder && !is_folder(place->path))
         return EXIT_STORE;
-    doppel_status status = doppel_engine_verify(place->path, tell_finding, &job, &found, &error);
+    doppel_status status = doppel_engine_verify(place->path, print_finding, &job, &found, &error);
     if (status != DOPPEL_OK && !job.findings)
         return engine_ended(status, &error);
     text_buffer out = {0};

@@ -21,12 +21,55 @@ static const cli_command *find_command(const char *name) {
     return NULL;
 }
 
-static int unknown_command(const char *name) {
+/* What people and other tools call commands. */
+static const struct {
+    const char *name, *ours;
+} other_names[] = {
+    {"deduplicate", "dedup"},  {"deduplication", "dedup"}, {"unique", "dedup"},        {"duplicates", "pairs"},
+    {"decontaminate", "trim"}, {"groups", "cluster"},      {"simhash", "fingerprint"}, {"hash", "fingerprint"},
+    {"diff", "compare"},       {"search", "similar"},      {"find", "similar"},        {"insert", "add"},
+    {"show", "get"},           {"delete", "remove"},       {"rm", "remove"},           {"del", "remove"},
+    {"ls", "export"},          {"forget", "remove"},       {"info", "stats"},          {"status", "stats"},
+    {"http", "serve"},         {"kafka", "stream"},        {"uniq", "dedup"},          {"group", "cluster"},
+    {"members", "cluster"},    {"plagiarism", "overlap"}};
+
+/* Names that people try and that are not commands. */
+static const struct {
+    const char *name, *hint;
+} hints[] = {
+    {"why", "compare --in FILE --removed LIST ID says why dedup removed a document"},
+    {"explain", "compare --in FILE --removed LIST ID says why dedup removed a document"},
+    {"undo", "dedup leaves its input unchanged; --removed-documents FILE has what was removed"},
+    {"restore", "dedup leaves its input unchanged; --removed-documents FILE has what was removed"},
+    {"init", "add --index DIR makes the index when it adds the first documents"},
+    {"index", "add --index DIR INPUT puts documents into an index"},
+    {"ui", "serve has a page for the browser; report and overlap --html write pages"},
+    {"web", "serve has a page for the browser; report and overlap --html write pages"},
+    {"mark", "dedup --annotate marks duplicates and removes nothing"},
+    {"list", "cluster lists groups of documents; export lists what an index holds"},
+    {"clean", "dedup removes copies of whole documents, trim what repeats inside them"},
+    {"merge", "dedup takes several INPUTs and writes one output"},
+};
+
+/* The command that was probably meant by a name; NULL: none is near. */
+static const char *command_meant(const char *name) {
     const char *names[64];
     size_t count = 0;
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
+        if (!strcmp(other_names[i].name, name))
+            return other_names[i].ours;
     for (const cli_command *command = doppel_manual.commands; command->name && count < 64; command++)
         names[count++] = command->name;
-    const char *meant = nearest_name(name, names, count);
+    return nearest_name(name, names, count);
+}
+
+static int unknown_command(const char *name) {
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (!strcmp(hints[i].name, name)) {
+            message("there is no command %s: %s", name, hints[i].hint);
+            return EXIT_USAGE;
+        }
+    const char *meant = command_meant(name);
     if (meant)
         message("unknown command %s; did you mean %s?", name, meant);
     else
@@ -34,10 +77,10 @@ static int unknown_command(const char *name) {
     return EXIT_USAGE;
 }
 
-/* An option of doppel itself, in the place of a command. */
+/* An option of doppel itself, given instead of a command. */
 static int run_option(int argc, char **argv) {
     const char *option = argv[1];
-    if (!strcmp(option, "--version") || !strcmp(option, "-V"))
+    if (!strcmp(option, "--version") || !strcmp(option, "-V") || !strcmp(option, "-v") || !strcmp(option, "version"))
         return print_version();
     if (!strcmp(option, "--generate") && argc == 3 && help_generate(stdout, &doppel_manual, argv[2]))
         return finish_stdout(EXIT_DONE);
@@ -75,7 +118,7 @@ static int run_command(const cli_command *command, int argc, char **argv) {
 int doppel_main(int argc, char **argv) {
     catch_signals();
     if (argc < 2) {
-        help_overview(stderr, &doppel_manual);
+        help_short(stderr, &doppel_manual);
         return EXIT_USAGE;
     }
     const cli_command *command = find_command(argv[1]);

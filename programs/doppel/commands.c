@@ -12,8 +12,7 @@ enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
 static const cli_option common_options[] = {
     {"format", 0, OPTION_TEXT, "FORMAT",
      "read every INPUT as jsonl, json (one array of objects), csv, tsv, warc, mbox, html, text (a file is a document) "
-     "or "
-     "lines (a line is one); by default names and contents tell"},
+     "or lines (a line is a document); default: detected by name, else by content"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
      "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "
@@ -22,15 +21,14 @@ static const cli_option common_options[] = {
     {"id-key", 0, OPTION_TEXT, "KEY",
      "the field with a record's id (default id; a record without one gets FILE:LINE, in an index its URL or a digest)"},
     {"text-key", 0, OPTION_TEXT, "KEY",
-     "the field with its text (default text). Each of these keys may be a path, meta.text, or several, "
-     "question,answer, "
-     "which are joined with a line end"},
+     "the field with its text (default text). Each of these keys may be a path, meta.text, or several keys, "
+     "question,answer, whose values are joined by a newline"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
     /* TAKES_NAMES */
     {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, one path per line; - is stdin"},
     /* TAKES_NOTHING */
-    {"threads", 0, OPTION_COUNT, "N", "work on N threads (default: one for each CPU)"},
-    {"quiet", 'q', OPTION_FLAG, NULL, "no progress and no summary on stderr; what is wrong is still reported"},
+    {"threads", 0, OPTION_COUNT, "N", "use N threads (default: one for each CPU)"},
+    {"quiet", 'q', OPTION_FLAG, NULL, "no progress and no summary on stderr; errors and warnings are still reported"},
     {"help", 'h', OPTION_FLAG, NULL, "show this help"},
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -41,28 +39,30 @@ static const cli_command commands[] = {
      "--similarity; those with fewer than --min-words words when their words are the same, those without "
      "words when their bytes are. Every pair that is reported "
      "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
-     "Kept JSONL records go to OUT unchanged, and so do rows of CSV and TSV where OUT is named so, or is stdout and "
-     "all "
-     "INPUTs are; lines of --format lines stay lines; other documents become JSONL with id, url, title and text. "
-     "Removed documents go to --removed, each with its original.",
+     "Kept JSONL records are written unchanged, and so are rows of CSV and TSV if OUT has such a name, or is stdout "
+     "and all INPUTs have that format, and lines of --format lines. Other rows become JSONL with all their columns; "
+     "documents of other formats become JSONL with id, url, title and text. --removed lists the removed documents, "
+     "each with its original; --removed-documents writes the documents themselves.\n"
+     "The inputs are never changed. To undo: delete OUT, or add the documents of --removed-documents to it.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
      "doppel dedup new.jsonl --against corpus.jsonl.zst -o fresh.jsonl\n"
+     "doppel dedup crawl.jsonl -o unique.jsonl --removed-documents copies.jsonl\n"
      "doppel dedup shards/ --output-dir unique --only-contained 0.95\n"
      "doppel dedup --text-key question,answer table.csv -o unique.csv\n"
      "doppel dedup web.jsonl news.jsonl --annotate --count-by source -o counted.jsonl",
      dedup_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_dedup, READS_DOCUMENTS,
      "output similarity keep removed against by dry-run preset output-dir quiet"},
-    {"trim", "INPUT... -o OUT", "Cut what repeats: write the documents without what others already say.",
-     "A line, sentence, paragraph or passage that stands in another document, or earlier in the same one, is cut; the "
-     "first one stays, in the order of --keep. Words are compared: case, punctuation and spaces do not count, nor do "
+    {"trim", "INPUT... -o OUT", "Cut repeated lines and passages out of documents.",
+     "A line, sentence, paragraph or passage that occurs in another document, or earlier in the same one, is cut; the "
+     "first occurrence, in the order of --keep, is kept. Words are compared: case, punctuation and spaces do not "
+     "count, nor do "
      "line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the manual, and "
-     "docs/FORMAT.md, section 15, defines it all.\n"
-     "JSONL records go to OUT with their text cut, and everything else as it was; records with only a page gain a "
-     "text, "
-     "and documents of other formats become JSONL with id, url, title and text. A document of which nothing is left "
-     "is written empty; --drop-below 1 drops it. What is cut is gone from OUT: keep the inputs. To look first: "
-     "--dry-run --spans -, or --work DIR and then doppel report.",
+     "docs/FORMAT.md, section 15, has the exact definition.\n"
+     "JSONL records are written with their text cut and everything else unchanged; records that have only HTML get a "
+     "text field. Rows of CSV and TSV become JSONL with all their columns; documents of other formats become JSONL "
+     "with id, url, title and text. A document with nothing left is written empty; --drop-below 1 drops it. OUT does "
+     "not have what was cut: keep the inputs. To preview: --dry-run --spans -, or --work DIR and then doppel report.",
      "doppel trim crawl.jsonl.zst -o clean.jsonl.zst --spans cut.jsonl\n"
      "doppel trim --min-count 6 --keep-first off --min-words 2 crawl.jsonl -o without-notices.jsonl\n"
      "doppel trim --unit sentence --run 3 news.jsonl.gz -o clean.jsonl.gz\n"
@@ -89,8 +89,7 @@ static const cli_command commands[] = {
      "spam.mbox",
      cluster_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_cluster, READS_DOCUMENTS,
      "similarity keep top output by preset"},
-    {"report", "--work DIR -o FILE",
-     "Make one page about a finished run: figures, pictures, groups and how they differ.",
+    {"report", "--work DIR -o FILE", "Write an HTML page about a finished run: figures, charts, largest groups.",
      "The run is one of doppel dedup, cluster or trim with --work DIR. Its inputs are read again, from the folder "
      "where it was started, and must be unchanged. The work folder remembers how they were read (--text-key and the "
      "like).\n"
@@ -127,28 +126,38 @@ static const cli_command commands[] = {
      mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors, READS_DOCUMENTS},
     {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
-     "is a duplicate, how sure that is, the reason (exact_url, content_hash or title_similarity), the original, and "
+     "is a duplicate, the confidence, the reason (exact_url, content_hash or title_similarity), the original, and "
      "the measurements: content_hash is near content as well as the same words, and similarity and sameDigest say "
-     "which. On a terminal a sentence takes the place of the JSON line (--print). Evidence counts in this order: the "
-     "same URL, the same words, near content, a similar title.\n"
+     "which. On a terminal, a sentence is printed instead of the JSON line (--print), and a summary counts the "
+     "duplicates by reason. doppel dedup goes by content alone unless told otherwise, an index also by URLs and "
+     "titles; "
+     "--titles off ignores titles. Evidence counts in this order: the same URL, the same words, near content, a "
+     "similar "
+     "title. Documents are compared with originals, never with copies, so a copy of a copy may be new.\n"
      "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
-     "them. "
+     "them, and cannot change them once a document was added. "
      "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are stored with the folder, too, and can be "
      "overridden for one run. One process writes to a folder at a time; any number may read it. Any number of "
      "processes, on any "
      "machines, share a store in Redis (--store): preset crawl unless another is named, and a line is printed once "
      "Redis has the document.\n"
      "A record without an id, or text from stdin, gets its canonical URL as its id, else 16 digits of the digest of "
-     "its words; a plain file has its path. --id names a single document. When an id exists already: with the same "
-     "words, its first verdict again (\"known\":true); with other words, the new version replaces it "
+     "its words; a plain file has its path. --id names a single document. When the id already exists: with the same "
+     "words, the first verdict is printed again (\"known\":true); with other words, the new version replaces the old "
+     "one "
      "(\"replaced\":true).",
-     "doppel add --index seen news.jsonl\ndoppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
+     "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate link --keep-text news.jsonl\n"
+     "doppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
      add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS, "index preset on-duplicate output format"},
     {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
-     "everything in the index, including a document with the same id.",
+     "everything in the index, including a document with the same id. A sentence about a new document names the "
+     "nearest "
+     "one, if their similarity is above 0.5 and the folder is small (100,000 comparisons in a run); doppel similar "
+     "finds the nearest in any index. What is a copy was decided when the index was made: doppel stats says from which "
+     "similarity on.",
      "doppel check --index seen new.jsonl\n"
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
@@ -156,33 +165,46 @@ static const cli_command commands[] = {
     {"similar", PLACE " ID|URL|FILE", "Find the documents of an index that are most similar to one.",
      "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
-     "are the URLs of copies that are linked to it; the copies have no lines of their own.\n"
+     "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
+     "words takes the place of the JSON line (--print).\n"
+     "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, which is the "
+     "nearest; the exit code is 0.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
-     "An id may also be a URL. Missing documents are reported on stderr, with exit code 3.",
-     "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news", get_options, 1, SIZE_MAX,
-     "needs an ID", NULL, cmd_get, TAKES_NAMES},
-    {"remove", PLACE " ID...", "Make an index forget documents: one JSON line each.",
-     "Takes ids, not URLs; \"removed\":false means that there was none. Copies that were linked to a document no "
-     "longer match, either, and leave the disk with the next doppel compact.",
-     "doppel remove --index seen article-17\ndoppel remove --index seen --files-from ids.txt", remove_options, 1,
-     SIZE_MAX, "needs an ID", NULL, cmd_remove, TAKES_NAMES},
-    {"stats", PLACE, "Say what an index holds and costs: one JSON object.",
+     "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
+     "copies "
+     "that were seen, also those that were removed since; aliases are the URLs of those that are remembered. A copy "
+     "whose original is gone has \"originalGone\":true and no longer matches.\n"
+     "With --copies the lines are those of the copies that are remembered under each document, with or without a URL, "
+     "in the order of adding; given a copy, those of its original. If there are none, a line on stderr says why, and "
+     "the exit code is 0. Copies are remembered by an index made with --on-duplicate link or store.",
+     "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news\n"
+     "doppel get --index seen --copies article-17",
+     get_options, 1, SIZE_MAX, "needs an ID", NULL, cmd_get, TAKES_NAMES},
+    {"remove", PLACE " ID|URL...", "Remove documents from an index: one JSON line each.",
+     "A document is named by its id or, where there is no such id, by its URL; then the line has both. "
+     "\"removed\":false means that there was no such document; the exit code is 0. Copies linked to a removed document "
+     "no longer match either, and the next doppel compact erases them from disk; \"copies\" says how many there are. "
+     "The count of duplicates of a document stays the same when one of its copies is removed.",
+     "doppel remove --index seen article-17\ndoppel remove --index seen https://example.org/news\n"
+     "doppel remove --index seen --files-from ids.txt",
+     remove_options, 1, SIZE_MAX, "needs an ID or a URL", NULL, cmd_remove, TAKES_NAMES},
+    {"stats", PLACE, "Show what an index contains and costs: one JSON object.",
      "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and the settings.",
      "doppel stats --index seen\ndoppel stats --store redis+unix:///run/redis/redis-server.sock", stats_options, 0, 0,
      "takes no arguments", NULL, cmd_stats, TAKES_NOTHING},
-    {"export", PLACE, "Write an index as JSONL, with all that doppel import needs.",
+    {"export", PLACE, "Write an index as JSONL, with everything that doppel import needs.",
      "The first line has the settings of the index. Then come the documents, with their sketches (and texts, if they "
      "are kept), and the copies that are linked to them. Exit code 4 when records are damaged: the readable ones are "
      "written.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
      export_options, 0, 0, "takes no arguments", NULL, cmd_export, TAKES_NOTHING},
-    {"import", PLACE " INPUT...", "Put what doppel export wrote, or plain records, into an index.",
+    {"import", PLACE " INPUT...", "Read what doppel export wrote, or plain records, into an index.",
      "A new index is created with the settings of the export, unless options say otherwise, and is equal to the old "
      "one. In an index that already has documents, those of the export are checked like new ones. Expired documents "
-     "are left out, and so are copies whose original is gone.\n"
+     "are left out, and so are copies whose original no longer exists.\n"
      "Records without sketches are added as doppel add does.",
      "doppel import --index seen seen.jsonl.zst\n"
      "doppel import --store 'redis://127.0.0.1?prefix=pages' seen.jsonl.zst",
@@ -191,30 +213,31 @@ static const cli_command commands[] = {
      "The copy is an index like any other. TO must be new or empty; its parent folder must exist.",
      "doppel backup --index seen backups/seen-monday", backup_options, 1, 1, "takes one folder, which is created", NULL,
      cmd_backup, TAKES_NOTHING},
-    {"compact", PLACE, "Bring an index to its smallest form.",
-     "Removed and expired documents leave no trace, and the file shrinks. A folder needs free disk space for its new "
-     "size.",
+    {"compact", PLACE, "Shrink an index to its smallest size.",
+     "Removed and expired documents are erased, and the file is rewritten. A folder needs free disk space for the new "
+     "file.",
      "doppel compact --index seen", compact_options, 0, 0, "takes no arguments", NULL, cmd_compact, TAKES_NOTHING},
-    {"verify", PLACE, "Check every record of an index, and say what is wrong.",
+    {"verify", PLACE, "Check every record of an index, and report what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there are any. Changes nothing. When records are damaged, "
      "restore a backup, or save the intact ones: doppel export --index DIR | doppel import --index "
      "NEW -",
      "doppel verify --index seen", verify_options, 0, 0, "takes no arguments", NULL, cmd_verify, TAKES_NOTHING},
     {"prepare", "--store URL", "Load the functions of a shared store into its Redis, as an administrator.",
-     "Workers whose users may load functions (FUNCTION LOAD) do so by themselves and need no doppel prepare. Where "
+     "Workers whose Redis users may load functions (FUNCTION LOAD) do so themselves and do not need this command. "
+     "Where "
      "several users share a Redis and do not trust each other, none of them may: then an administrator runs this once, "
-     "and again with each new version of doppel before its workers start. The functions of earlier versions stay. "
-     "docs/ENGINE.md has the rights of such users.\n"
-     "Prints a JSON line for each server, of a Cluster for each master: the name of the library, and whether it was "
-     "loaded, present, or replaced, because there was other code under its name.",
+     "and again with each new version of doppel before its workers start. The functions of earlier versions are kept. "
+     "docs/ENGINE.md lists the permissions that such users need.\n"
+     "Prints a JSON line for each server (in a Cluster, for each master): the name of the library, and its state: "
+     "loaded, present, or replaced, if its name had other code.",
      "doppel prepare --store redis://admin@10.0.0.5:6379 --store-password-file admin.password", prepare_options, 0, 0,
      "takes no arguments", NULL, cmd_prepare, TAKES_NOTHING},
     {"serve", PLACE, "Serve an index over HTTP, with a console in the browser.",
      "Answers check, add, get, similar, batch, compare and more, as described in docs/HTTP.md and GET /openapi.json; "
      "GET / is the console, GET /metrics is for Prometheus. The folder is created if it does not exist, as with doppel "
      "add.\n"
-     "Listens on loopback unless told otherwise. SIGTERM finishes accepted requests and stops; SIGHUP reloads the "
-     "tokens. A socket that systemd passes is used instead of --listen.\n"
+     "Listens on loopback by default. On SIGTERM it finishes accepted requests and stops; SIGHUP reloads the "
+     "tokens. A socket passed by systemd is used instead of --listen.\n"
      "Several servers on one store (--store) give the same answers; while Redis does not answer, they return 503, and "
      "so does GET /readyz.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
@@ -223,7 +246,7 @@ static const cli_command commands[] = {
      serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING,
      "index listen tokens preset config indexes"},
     {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
-     "Split a stream of pages in Kafka into those that are new and those that were seen before.",
+     "Split a stream of pages in Kafka into new pages and pages seen before.",
      "Records of --in are JSON objects as doppel add takes them. A new page goes to --unique unchanged, with its key, "
      "headers and time; a duplicate goes to --duplicates with its verdict as the last member, and its original's id in "
      "the header doppel-original; anything that is not a page goes to --dead-letter, with the reason in the header "
@@ -232,8 +255,9 @@ static const cli_command commands[] = {
      "Each record has exactly one outcome, whatever crashes: offsets and output are one Kafka transaction, and the "
      "index knows where its documents come from, so that no page is a duplicate of itself. Consumers of the topics "
      "must set isolation.level=read_committed.\n"
-     "One worker has an index of its own (--index); several share one with --store, and divide the partitions. The "
-     "first SIGINT or SIGTERM lets it finish what it has begun, a second one ends it at once. docs/STREAM.md describes "
+     "One worker has an index of its own (--index); several share one with --store, and divide the partitions. On the "
+     "first SIGINT or SIGTERM it finishes its current transaction and stops; a second one ends it at once. "
+     "docs/STREAM.md describes "
      "the guarantees and their cost.",
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --dead-letter bad --index "
      "seen\n"
@@ -243,14 +267,16 @@ static const cli_command commands[] = {
      "--json",
      stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS,
      "brokers in unique duplicates dead-letter index store group"},
-    {"compare", "A B", "Compare two documents: every measure, and the passages they share.",
+    {"compare", "A B", "Compare two documents: every measure, what they share, and how they differ.",
      "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
      "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
-     "off); --html FILE writes a page with the passages side by side.",
+     "off); --html FILE writes a page with the passages side by side.\n"
+     "Why was a document removed? --removed LIST compares it with its original, and says for what reason.",
      "doppel compare old.txt new.txt\ndoppel compare old.txt new.txt --html page.html\n"
      "doppel compare --in news.jsonl article-17 article-23\n"
+     "doppel compare --in news.jsonl --removed removed.jsonl article-23\n"
      "doppel compare --json --recipe article a.html.txt b.html.txt",
-     compare_options, 2, 2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
+     compare_options, 1, 2, "takes two documents", NULL, cmd_compare, READS_DOCUMENTS},
     {"fingerprint", "INPUT...", "Print the fingerprint of each document: HEX<TAB>id.",
      "Similar documents get fingerprints with few differing bits. A document without words has fingerprint 0.",
      "doppel fingerprint news.jsonl.gz\ndoppel fingerprint --recipe article --json docs/ notes.txt\n"
@@ -259,11 +285,11 @@ static const cli_command commands[] = {
     {"join", "A [B]", "Find the pairs of near fingerprints, in one file or between two: i j distance.",
      "Exact: no pair within --distance bits is missed. In one file, i < j are positions from 0, in order; of equal "
      "fingerprints each is paired with the first only, and with nothing else, unless --all is given.\n"
-     "Between two, every i of A that is near a j of B, in order of j. A is held in memory; B may be of any size.",
+     "Between two, every i of A that is near a j of B, in order of j. A is kept in memory; B may be of any size.",
      "doppel join --distance 3 prints.u64\ndoppel join queries.hex huge.u64 --count\n"
      "doppel fingerprint docs/ | doppel join --names -",
      join_options, 1, 2, "takes one or two files of fingerprints", &join_topic, cmd_join, READS_DOCUMENTS},
-    {"plan", "", "Say what an index or a join of N fingerprints costs, and why.",
+    {"plan", "", "Estimate what an index or a join of N fingerprints costs.",
      "Nothing is built: the plans are arithmetic over a cost model. A layout names how the bits are cut: 4x16 is 4 "
      "blocks with a table each, its key 16 bits; 5c2x26 is 5 blocks with a table for every 2 of them; 4x16+4x12 has "
      "two levels; scan has no table. Every plan is exact: radii say how many bits of a key may differ.",
@@ -285,6 +311,20 @@ const cli_manual doppel_manual = {
     "find the documents you have already seen",
     commands,
     common_options,
+    "whole documents that are near-copies of others   dedup\n"
+    "  or of documents of another corpus              dedup --against corpus.jsonl\n"
+    "  marked, not removed                            dedup --annotate\n"
+    "  in groups, with the one that is kept           cluster\n"
+    "lines and passages that documents repeat         trim\n"
+    "test questions inside training texts             trim --unit passage --words 13 --against eval.jsonl --drop\n"
+    "  whose text is in another field                 ... --against-text-key question\n"
+    "who borrowed which passages from whom            overlap\n"
+    "why two documents are alike, or one was removed  compare\n"
+    "documents that arrive one at a time              add and check; serve, stream\n"
+    "the copies of one page among them                similar; check",
+    "doppel dedup news.jsonl -o unique.jsonl --removed removed.jsonl\n"
+    "doppel dedup --text-key title,body table.csv -o unique.csv\n"
+    "doppel overlap essays/ --html page.html",
     "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
     "match it, in byte order) or - for stdin. Formats are recognised by the name, else by how a file begins: JSONL "
     "(.jsonl, .ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), "
@@ -295,11 +335,12 @@ const cli_manual doppel_manual = {
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is reported on stderr with file and line, left out and counted. When no document of a file of "
     "records can be read, or more than half of them are bad, a field probably has another name: that is exit code 3, "
-    "and output files stay unchanged (--allow-bad continues). An empty input is not an error. When a key appears twice "
+    "and output files are left unchanged (--allow-bad continues). An empty input is not an error. When a key appears "
+    "twice "
     "in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
-    "words. A file with a NUL byte in its first 8 KiB is binary and left out.\n"
+    "words. A file with a NUL byte in its first 8 KiB is taken to be binary and left out.\n"
     "An output file appears only once it is complete. Links are followed: the target of a link is replaced, and the "
-    "link stays. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to as they are. "
+    "link is kept. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to directly. "
     "Names that end in .gz and .zst are compressed.\n"
     "Options that take a list (--against, --by, --keep, --fields, --files-from, ...) may be given several times, and "
     "add up; any other option is given once.\n"

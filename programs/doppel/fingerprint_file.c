@@ -29,7 +29,7 @@ static doppel_status refuse(const fingerprint_file *f, uint64_t line, const char
 }
 
 /* Moves unused bytes to the front, and enlarges the buffer when it is full. */
-static bool make_way(fingerprint_file *f) {
+static bool make_buffer_room(fingerprint_file *f) {
     if (f->from) {
         memmove(f->bytes, f->bytes + f->from, f->filled - f->from);
         f->filled -= f->from;
@@ -49,7 +49,7 @@ static bool make_way(fingerprint_file *f) {
 /* Reads until there are `least` bytes that are not yet used, or the file has ended. Errors are reported. */
 static doppel_status fingerprints_fill(fingerprint_file *f, size_t least) {
     while (!f->ended && f->filled - f->from < least) {
-        if (!make_way(f))
+        if (!make_buffer_room(f))
             return DOPPEL_ERROR_MEMORY;
         ssize_t got = read(f->file, f->bytes + f->filled, f->room - f->filled);
         if (got < 0 && stop_asked)
@@ -218,21 +218,21 @@ static doppel_status write_record(void *state, const doppel_document *document, 
     return status == DOPPEL_OK ? doppel_output_write(output, doppel_slice_of("\n")) : status;
 }
 
-static doppel_status hold_record(fingerprint_file *f, const fingerprint_text *text) {
+static doppel_status add_value(fingerprint_file *f, const fingerprint_text *text) {
     if (!text->line) {
         message("%s: is not JSONL", f->path);
         failure_reported = true;
         return DOPPEL_ERROR_INPUT;
     }
-    if (!make_room(&f->held, &f->held_room, f->held_words + 2, sizeof *f->held))
+    if (!make_room(&f->values, &f->values_room, f->value_words + 2, sizeof *f->values))
         return DOPPEL_ERROR_MEMORY;
-    doppel_status status = fingerprints_take(f, text, f->held + f->held_words);
-    f->held_words += f->bits > 64 ? 2 : 1;
+    doppel_status status = fingerprints_take(f, text, f->values + f->value_words);
+    f->value_words += f->bits > 64 ? 2 : 1;
     return status;
 }
 
 /* Takes records in the order of the file, whole ones: doppel_work.emit. */
-static doppel_status hold_records(void *user, doppel_slice bytes) {
+static doppel_status add_values(void *user, doppel_slice bytes) {
     fingerprint_file *f = user;
     const char *end = bytes.data + bytes.length;
     doppel_status status = DOPPEL_OK;
@@ -242,16 +242,16 @@ static doppel_status hold_records(void *user, doppel_slice bytes) {
         const char *digits = bytes.data + sizeof record, *name = digits + record.length;
         const char *name_end = memchr(name, '\n', (size_t)(end - name));
         fingerprint_text text = {record.line, digits, record.length, name, (size_t)(name_end - name)};
-        status = hold_record(f, &text);
+        status = add_value(f, &text);
         bytes.data = name_end + 1;
     }
     return status;
 }
 
-/* Reads all records into `held`; returns the exit code. */
+/* Reads all records into `values`; returns the exit code. */
 static int read_jsonl(fingerprint_file *f) {
     doppel_input_options options = reading_options(f->args);
-    doppel_work work = {.user = f, .document = write_record, .emit = hold_records};
+    doppel_work work = {.user = f, .document = write_record, .emit = add_values};
     if (!options.text_key)
         options.text_key = "fingerprint";
     options.html_key = options.text_key; /* no pages here */
@@ -262,7 +262,7 @@ static int read_jsonl(fingerprint_file *f) {
     return code;
 }
 
-/* Text is told from numbers by this many bytes: 64 random numbers are never all text. */
+/* Text is distinguished from numbers by this many bytes: 64 random numbers are never all text. */
 #define LOOKED_AT 512
 
 /* ---- what a file is ---- */
@@ -352,7 +352,7 @@ static int open_file(fingerprint_file *f, bool *plain) {
 }
 
 /* Recognises the format by the content, where neither --from nor the name gives it. */
-static int look_inside(fingerprint_file *f, bool plain) {
+static int detect_format(fingerprint_file *f, bool plain) {
     doppel_status status = fingerprints_fill(f, LOOKED_AT);
     if (status != DOPPEL_OK)
         return exit_code(status);
@@ -368,7 +368,7 @@ static int look_inside(fingerprint_file *f, bool plain) {
 }
 
 /* The width where no option gives it: that of the first line, or as the name says. */
-static int tell_bits(fingerprint_file *f) {
+static int find_width(fingerprint_file *f) {
     if (f->bits)
         return EXIT_DONE;
     if (f->format == FORMAT_RAW) {
@@ -385,11 +385,11 @@ static int set_source(fingerprint_file *f, bool plain) {
     f->source = (doppel_source){.size = sizeof f->source};
     if (f->format == FORMAT_JSONL) {
         int code = read_jsonl(f);
-        f->source.array = f->held;
-        f->source.count = f->held_words / (f->bits > 64 ? 2 : 1);
+        f->source.array = f->values;
+        f->source.count = f->value_words / (f->bits > 64 ? 2 : 1);
         return code;
     }
-    int code = tell_bits(f);
+    int code = find_width(f);
     if (f->format == FORMAT_RAW && plain) {
         f->source.path = f->path;
     } else {
@@ -413,7 +413,7 @@ int fingerprints_open(fingerprint_file *f, const char *path) {
     }
     int code = f->format == FORMAT_JSONL ? EXIT_DONE : open_file(f, &plain);
     if (code == EXIT_DONE && f->format == FORMAT_UNKNOWN)
-        code = look_inside(f, plain);
+        code = detect_format(f, plain);
     return code == EXIT_DONE ? set_source(f, plain) : code;
 }
 
@@ -421,5 +421,5 @@ void fingerprints_close(fingerprint_file *f) {
     if (f->path && f->file >= 0)
         close(f->file);
     free(f->bytes);
-    free(f->held);
+    free(f->values);
 }

@@ -27,8 +27,8 @@ typedef struct fingerprint_file {
     uint64_t line;  /* lines used so far */
     uint64_t count; /* fingerprints given so far */
 
-    uint64_t *held; /* JSONL */
-    size_t held_words, held_room;
+    uint64_t *values; /* JSONL */
+    size_t value_words, values_room;
 } fingerprint_file;
 
 /* Opens `path`, with the fields `args`, `bits` and `names` set and the others 0; then `bits` is known and `source` can

@@ -16,7 +16,7 @@
 #include <string.h>
 
 enum {
-    ENOUGH = 1 << 18,      /* bytes that are enough to call a worker */
+    WORK_BYTES = 1 << 18,  /* bytes received before a worker is called */
     LINES = 512,           /* lines that the engine gets at a time */
     LINES_BYTES = 1 << 20, /* or fewer, once they have this many bytes together */
     BAD_LINES = 1000,      /* that are answered one by one */
@@ -94,7 +94,7 @@ bool batch_receive(request *r, const char *bytes, size_t length) {
     if (r->batch->broken || r->batch->cut)
         return false;
     text_add(&r->batch->raw, bytes, length);
-    return r->batch->raw.failed || r->batch->raw.length >= ENOUGH;
+    return r->batch->raw.failed || r->batch->raw.length >= WORK_BYTES;
 }
 
 /* ---- lines to items ---- */
@@ -341,6 +341,8 @@ static void work(request *r) {
         end_early(r, PROBLEM_BAD_ENCODING, "the body cannot be decompressed from here on");
     else if (result == BODY_TOO_DENSE)
         end_early(r, PROBLEM_TOO_LARGE, "the body decompresses to too many times its size: the rest was not read");
+    else if (result == BODY_LARGE_WINDOW)
+        end_early(r, PROBLEM_TYPE, "the body takes more memory to decompress than the server gives it");
     if (b->count)
         flush(r);
     if (no_memory)

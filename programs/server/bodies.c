@@ -1,8 +1,10 @@
 /* bodies.c - the body of a request as it comes, and an answer that is made before it can be sent. */
 #include "server/bodies.h"
 
+#include <bzlib.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 /* ---- the body of a request ---- */
 
@@ -17,7 +20,8 @@ enum {
     ROOM = 1 << 16,
     ANY_RATIO = 1 << 20, /* bytes that may come out at any ratio: small repetitive bodies do no harm */
     GZIP_ONLY = 16 + MAX_WBITS,
-    WINDOW_LOG = 23 /* 8 MiB at most for a zstd window, as RFC 8878 asks a server to allow */
+    WINDOW_LOG = 23,      /* 8 MiB at most for a zstd window, as RFC 8878 asks a server to allow */
+    XZ_MEMORY = 66 << 20, /* bytes that a decoder of xz -9 takes, 64 MiB for its window, with a little to spare */
 };
 
 body_coding body_coding_of(const char *name) {
@@ -44,21 +48,48 @@ static void *zstd_create(void) {
     return stream;
 }
 
+static void *bzip2_create(void) {
+    bz_stream *stream = calloc(1, sizeof *stream);
+    if (stream && BZ2_bzDecompressInit(stream, 0, 0) != BZ_OK) {
+        free(stream);
+        return NULL;
+    }
+    return stream;
+}
+
+static void *xz_create(void) {
+    lzma_stream *stream = calloc(1, sizeof *stream);
+    if (stream && lzma_stream_decoder(stream, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK) {
+        free(stream);
+        return NULL;
+    }
+    return stream;
+}
+
 body_result body_begin(body *b, body_coding coding) {
+    static void *(*const create[])(void) = {[CODING_GZIP] = gzip_create,
+                                            [CODING_ZSTD] = zstd_create,
+                                            [CODING_BZIP2] = bzip2_create,
+                                            [CODING_XZ] = xz_create};
     *b = (body){.coding = coding};
     if (coding == CODING_PLAIN)
         return BODY_FINE;
     b->room = malloc(ROOM);
-    b->state = coding == CODING_GZIP ? gzip_create() : zstd_create();
+    b->state = create[coding]();
     return b->room && b->state ? BODY_FINE : BODY_NO_MEMORY;
 }
 
 void body_free(body *b) {
-    if (b->state && b->coding == CODING_GZIP) {
-        inflateEnd(b->state);
-        free(b->state);
-    } else if (b->state) {
+    if (b->state && b->coding == CODING_ZSTD) {
         ZSTD_freeDStream(b->state);
+    } else if (b->state) {
+        if (b->coding == CODING_GZIP)
+            inflateEnd(b->state);
+        else if (b->coding == CODING_BZIP2)
+            BZ2_bzDecompressEnd(b->state);
+        else
+            lzma_end(b->state);
+        free(b->state);
     }
     free(b->room);
     *b = (body){0};
@@ -92,11 +123,56 @@ static body_result zstd_step(body *b, const char **bytes, size_t *length, size_t
     *length -= in.pos;
     *out = to.pos;
     b->ended = !code;
-    return ZSTD_isError(code) ? BODY_BROKEN : BODY_FINE;
+    if (!ZSTD_isError(code))
+        return BODY_FINE;
+    return ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge ? BODY_LARGE_WINDOW : BODY_BROKEN;
+}
+
+static body_result bzip2_step(body *b, const char **bytes, size_t *length, size_t *out) {
+    bz_stream *stream = b->state;
+    if (b->ended) { /* the next stream */
+        BZ2_bzDecompressEnd(stream);
+        *stream = (bz_stream){0};
+        if (BZ2_bzDecompressInit(stream, 0, 0) != BZ_OK)
+            return BODY_NO_MEMORY;
+    }
+    b->ended = false;
+    stream->next_in = (char *)(uintptr_t)*bytes;
+    stream->avail_in = (unsigned)*length;
+    stream->next_out = b->room;
+    stream->avail_out = ROOM;
+    int code = BZ2_bzDecompress(stream);
+    *bytes += *length - stream->avail_in;
+    *length = stream->avail_in;
+    *out = ROOM - stream->avail_out;
+    b->ended = code == BZ_STREAM_END;
+    if (code == BZ_MEM_ERROR)
+        return BODY_NO_MEMORY;
+    return code == BZ_OK || code == BZ_STREAM_END ? BODY_FINE : BODY_BROKEN;
+}
+
+/* The decoder continues from one stream to the next; body_whole passes it the end of the last one. */
+static body_result xz_step(body *b, const char **bytes, size_t *length, size_t *out) {
+    lzma_stream *stream = b->state;
+    stream->next_in = (const uint8_t *)*bytes;
+    stream->avail_in = *length;
+    stream->next_out = (uint8_t *)b->room;
+    stream->avail_out = ROOM;
+    lzma_ret code = lzma_code(stream, LZMA_RUN);
+    *bytes += *length - stream->avail_in;
+    *length = stream->avail_in;
+    *out = ROOM - stream->avail_out;
+    if (code == LZMA_MEMLIMIT_ERROR)
+        return BODY_LARGE_WINDOW;
+    if (code == LZMA_MEM_ERROR)
+        return BODY_NO_MEMORY;
+    return code == LZMA_OK || code == LZMA_BUF_ERROR ? BODY_FINE : BODY_BROKEN;
 }
 
 body_result body_add(body *b, const char *bytes, size_t length,
                      bool (*take)(void *user, const char *bytes, size_t length), void *user) {
+    static body_result (*const step[])(body *, const char **, size_t *, size_t *) = {
+        [CODING_GZIP] = gzip_step, [CODING_ZSTD] = zstd_step, [CODING_BZIP2] = bzip2_step, [CODING_XZ] = xz_step};
     size_t out = 0;
     b->started = b->started || length;
     if (b->coding == CODING_PLAIN)
@@ -104,8 +180,7 @@ body_result body_add(body *b, const char *bytes, size_t length,
     /* The output may fill the buffer exactly, with more to come although all input is taken. */
     while (length || out == ROOM) {
         size_t before = length;
-        body_result result =
-            b->coding == CODING_GZIP ? gzip_step(b, &bytes, &length, &out) : zstd_step(b, &bytes, &length, &out);
+        body_result result = step[b->coding](b, &bytes, &length, &out);
         if (result != BODY_FINE)
             return result;
         b->packed += before - length;
@@ -118,8 +193,19 @@ body_result body_add(body *b, const char *bytes, size_t length,
     return BODY_FINE;
 }
 
-bool body_whole(const body *b) {
-    return b->coding == CODING_PLAIN || !b->started || b->ended;
+static bool xz_whole(body *b) {
+    lzma_stream *stream = b->state;
+    stream->next_in = NULL;
+    stream->avail_in = 0;
+    stream->next_out = (uint8_t *)b->room;
+    stream->avail_out = ROOM;
+    return lzma_code(stream, LZMA_FINISH) == LZMA_STREAM_END;
+}
+
+bool body_whole(body *b) {
+    if (b->coding == CODING_PLAIN || !b->started)
+        return true;
+    return b->coding == CODING_XZ ? xz_whole(b) : b->ended;
 }
 
 /* ---- spools ---- */
@@ -169,20 +255,27 @@ static bool write_file(spool *s, const char *bytes, size_t length) {
     return true;
 }
 
+/* Adds to the bytes that all spools hold; false: that would exceed their limit. */
+static bool count(spool *s, size_t length) {
+    if (!s->total || atomic_fetch_add(s->total, length) + length <= s->most || !s->most)
+        return true;
+    atomic_fetch_sub(s->total, length);
+    return false;
+}
+
 void spool_write(spool *s, const char *bytes, size_t length) {
     if (s->failed)
         return;
+    s->failed = s->full = !count(s, length);
+    if (s->failed)
+        return;
+    s->length += length; /* what was counted is subtracted by spool_free, written or not */
     if (s->file < 0 && s->head.length + length <= SPOOL_MEMORY) {
         text_add(&s->head, bytes, length);
         s->failed = s->head.failed;
     } else {
         s->failed = !write_file(s, bytes, length);
     }
-    if (s->failed)
-        return;
-    s->length += length;
-    if (s->total)
-        atomic_fetch_add(s->total, length);
 }
 
 long spool_read(spool *s, uint64_t from, char *to, size_t length) {

@@ -1,4 +1,4 @@
-/* bodies.h - the body of a request as it comes (plain, gzip or zstd, decompressed a piece at a time), and an answer
+/* bodies.h - the body of a request as it comes (plain or compressed, decompressed a piece at a time), and an answer
  * that is made before it can be sent (a spool: the first part in memory, the rest in a file that has no name). */
 #ifndef SERVER_BODIES_H
 #define SERVER_BODIES_H
@@ -10,12 +10,20 @@
 
 /* ---- the body of a request ---- */
 
-typedef enum body_coding { CODING_PLAIN, CODING_GZIP, CODING_ZSTD, CODING_UNKNOWN } body_coding;
+/* CODING_BZIP2 and CODING_XZ are for files only: no Content-Encoding has them. */
+typedef enum body_coding {
+    CODING_PLAIN,
+    CODING_GZIP,
+    CODING_ZSTD,
+    CODING_BZIP2,
+    CODING_XZ,
+    CODING_UNKNOWN
+} body_coding;
 
 /* Zero is a plain body. */
 typedef struct body {
     body_coding coding;
-    void *state;
+    void *state;               /* of the decoder */
     char *room;                /* what was decompressed last */
     bool started;              /* something has come */
     bool ended;                /* the packed data is whole */
@@ -23,7 +31,15 @@ typedef struct body {
     uint64_t max_ratio;        /* decompressed / compressed; 0: any. The first MiB of output does not count */
 } body;
 
-typedef enum body_result { BODY_FINE, BODY_BROKEN, BODY_TOO_DENSE, BODY_NO_MEMORY, BODY_STOPPED } body_result;
+/* BODY_LARGE_WINDOW: decompressing it takes more memory than a body gets, 8 MiB for zstd and 66 MiB for xz. */
+typedef enum body_result {
+    BODY_FINE,
+    BODY_BROKEN,
+    BODY_TOO_DENSE,
+    BODY_LARGE_WINDOW,
+    BODY_NO_MEMORY,
+    BODY_STOPPED
+} body_result;
 
 /* The coding of a Content-Encoding header; NULL: plain. */
 body_coding body_coding_of(const char *name);
@@ -36,8 +52,8 @@ body_result body_begin(body *b, body_coding coding);
 body_result body_add(body *b, const char *bytes, size_t length,
                      bool (*take)(void *user, const char *bytes, size_t length), void *user);
 
-/* Whether compressed data is complete at the end of the body. */
-bool body_whole(const body *b);
+/* Whether compressed data is complete at the end of the body. Nothing can be added afterwards. */
+bool body_whole(body *b);
 
 void body_free(body *b);
 
@@ -49,9 +65,10 @@ typedef struct spool {
     text_buffer head;
     int file; /* -1: none yet */
     uint64_t length;
-    bool failed;
+    bool failed, full; /* full: it failed because all spools together would hold more than `most` bytes */
     const char *tmp;
     atomic_uint_fast64_t *total; /* bytes that all spools hold together; NULL: not counted */
+    uint64_t most;               /* that they may; 0: any number, or `total` is checked by the caller */
 } spool;
 
 /* NULL: no memory. `tmp`: where the file goes; borrowed. */

@@ -47,7 +47,7 @@ right_kind tokens_find(tokens *t, const char *authorization, char name[TOKEN_NAM
 
 /* ---- request rates ----
  *
- * A token bucket per client: it holds as many requests as are allowed in a second, each request takes one, and time
+ * A token bucket per client: it holds the number of requests allowed in a second, each request takes one, and time
  * refills it. The table has a fixed size; a client whose place was taken by others starts again with a full bucket, so
  * memory never grows. */
 

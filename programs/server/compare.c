@@ -1,5 +1,6 @@
 /* compare.c - requests that need no index: two texts or pages, compared by every measure, with the passages they share;
  * search results, near-copies folded under the first of them. */
+#include "common/stored_json.h"
 #include "server/service.h"
 
 #include <stdlib.h>
@@ -42,37 +43,6 @@ static doppel_status take_side(request *r, const char *name, side *s) {
 }
 
 /* ---- the answer ---- */
-
-static void write_side(text_buffer *out, const doppel_comparison *m, bool is_b) {
-    static const uint8_t no_digest[32];
-    uint64_t words = is_b ? m->words_b : m->words_a;
-    text_member_count(out, is_b ? "wordsB" : "wordsA", words);
-    text_member_count(out, is_b ? "shinglesB" : "shinglesA", is_b ? m->shingles_b : m->shingles_a);
-    text_member_fingerprint(out, is_b ? "fingerprintB" : "fingerprintA", is_b ? m->fingerprint_b : m->fingerprint_a,
-                            m->bits);
-    text_member_digest(out, is_b ? "digestB" : "digestA", !words ? no_digest : is_b ? m->digest_b : m->digest_a);
-}
-
-static void write_measures(text_buffer *out, const doppel_comparison *m) {
-    text_member_distance(out, "bits", m->bits);
-    text_member_distance(out, "distance", m->distance);
-    text_member_distance(out, "shinglesShared", (int64_t)m->shingles_shared);
-    text_member_number(out, "similarity", m->similarity);
-    text_member_number(out, "containmentAB", m->containment_ab);
-    text_member_number(out, "containmentBA", m->containment_ba);
-    text_member_number(out, "signatureSimilarity", m->signature_similarity);
-    text_member_number(out, "cosine", m->cosine);
-    text_member_number(out, "angle", m->angle);
-    text_member_number(out, "euclidean", m->euclidean);
-    text_member_distance(out, "editDistance", m->edit_distance);
-    text_member_distance(out, "indelDistance", m->indel_distance);
-    text_member(out, "editSimilarity");
-    if (m->edit_distance < 0)
-        text_put(out, "null");
-    else
-        text_number(out, m->edit_similarity);
-    text_member_bool(out, "sameDigest", m->same_digest);
-}
 
 /* Counts UTF-16 units up to a byte; places must be given in ascending order, or start again at 0. */
 typedef struct units {
@@ -141,10 +111,10 @@ static bool write_passages(text_buffer *out, const comparison *c) {
 static void answer_comparison(request *r, const comparison *c) {
     text_buffer *out = &r->answer;
     text_put(out, "{");
-    write_side(out, &c->measures, false);
-    write_side(out, &c->measures, true);
+    text_compared_side(out, &c->measures, false);
+    text_compared_side(out, &c->measures, true);
     text_member_string(out, "recipe", doppel_slice_of(doppel_recipe_text(c->recipe)));
-    write_measures(out, &c->measures);
+    text_measures(out, &c->measures);
     text_member_string(out, "textA", c->a.page ? c->a.text : (doppel_slice){NULL, 0});
     text_member_string(out, "textB", c->b.page ? c->b.text : (doppel_slice){NULL, 0});
     if (!write_passages(out, c))

@@ -123,7 +123,7 @@ static void write_some(text_buffer *out, const shape_info *shape) {
     text_put(out, "]}");
 }
 
-/* The fields that the default index keeps, or those of all indexes; `done` holds those that are there. */
+/* The fields that the default index keeps, or all indexes keep; `done` has the ones already written. */
 static void write_kept(text_buffer *out, indexes *all, bool below, text_buffer *done) {
     index_entry *index;
     for (size_t n = 0; (below || !n) && (index = indexes_at(all, n)); n++) {
@@ -140,7 +140,7 @@ static void write_kept(text_buffer *out, indexes *all, bool below, text_buffer *
     }
 }
 
-/* The name of a schema: documents of other indexes have fields of their own. */
+/* The name of a schema: documents of other indexes have other fields. */
 static void name_schema(char name[64], const shape_info *shape, bool below) {
     snprintf(name, 64, "%s%s", shape->name, shape->kept && below ? "OfIndex" : "");
 }
@@ -407,7 +407,7 @@ static const struct {
     {"documents", "Check, add, find and list documents."},
     {"comparing", "Compare texts that are given; nothing is stored."},
     {"runs", "Deduplicate a file."},
-    {"indexes", "What indexes hold, and their upkeep."},
+    {"indexes", "Contents and maintenance of indexes."},
     {"server", "The server itself."},
 };
 

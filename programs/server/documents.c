@@ -290,7 +290,7 @@ void answer_list(request *r, const char *name, const doppel_stored_list *list, b
     request_answer(r, 200);
 }
 
-/* Whether a document names another one, by its id or URL, and has no content of its own. */
+/* Whether a document names another one, by its id or URL, and has no content itself. */
 static bool is_name(const doppel_item *item) {
     return !item->document.text.length && !item->document.html.data;
 }

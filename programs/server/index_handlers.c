@@ -1,5 +1,7 @@
-/* index_handlers.c - requests about indexes: list, create, drop, back up; statistics, largest groups, upkeep; health.
+/* index_handlers.c - requests about indexes: list, create, drop, back up; statistics, largest groups, maintenance;
+ * health.
  */
+#include "common/stored_json.h"
 #include "server/service.h"
 
 #include <stdlib.h>
@@ -116,7 +118,7 @@ void handle_drop_index(request *r) {
 
 /* ---- backups ---- */
 
-/* NAME-TIME-NUMBER: the number tells apart backups of the same second. */
+/* NAME-TIME-NUMBER: the number distinguishes backups of the same second. */
 static void name_backup(const index_entry *index, char *to, size_t room) {
     static atomic_uint count;
     char when[32];
@@ -184,19 +186,6 @@ static void write_histogram(text_buffer *out, const char *name, const doppel_his
     text_put(out, "]}");
 }
 
-static void write_by(text_buffer *out, const char *name, const uint64_t *by, bool unique) {
-    static const char *const names[] = {[DOPPEL_REASON_NONE] = "unique",
-                                        [DOPPEL_REASON_URL] = "url",
-                                        [DOPPEL_REASON_CONTENT] = "content",
-                                        [DOPPEL_REASON_TITLE] = "title"};
-    _Static_assert(sizeof names / sizeof *names == DOPPEL_REASONS, "every reason has a name");
-    text_member(out, name);
-    text_put(out, "{");
-    for (int i = unique ? DOPPEL_REASON_NONE : DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
-        text_member_count(out, names[i], by[i]);
-    text_put(out, "}");
-}
-
 static const char *one_of(const char *const *names, int number) {
     return names[number > 0 ? number - 1 : 0];
 }
@@ -244,7 +233,8 @@ static void write_held(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "documents", s->documents);
     text_member_count(out, "copies", s->copies);
     text_member_count(out, "titlesKnown", s->titles);
-    write_by(out, "duplicatesBy", s->duplicates_by, false);
+    text_member(out, "duplicatesBy");
+    text_by_reason(out, s->duplicates_by, false);
     text_member_time(out, "oldest", s->oldest);
     text_member_time(out, "newest", s->newest);
     text_member_count(out, "diskBytes", s->disk_bytes);
@@ -265,7 +255,8 @@ static void write_done(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "damaged", s->damaged);
     text_member_count(out, "commits", s->commits);
     text_member_count(out, "failedCommits", s->failed_commits);
-    write_by(out, "verdictsBy", s->verdicts_by, true);
+    text_member(out, "verdictsBy");
+    text_by_reason(out, s->verdicts_by, true);
     write_histogram(out, "checkTime", &s->check_time);
     write_histogram(out, "addTime", &s->add_time);
     write_histogram(out, "commitTime", &s->commit_time);
@@ -287,7 +278,48 @@ void handle_stats(request *r) {
     request_answer(r, 200);
 }
 
-/* ---- upkeep ---- */
+/* ---- the history ---- */
+
+static void write_point(text_buffer *out, const history_minute *point) {
+    uint64_t by[DOPPEL_REASONS];
+    for (int i = 0; i < DOPPEL_REASONS; i++)
+        by[i] = point->verdicts_by[i];
+    text_put(out, out->length && out->data[out->length - 1] == '[' ? "{" : ",{");
+    text_member_time(out, "time", 60ull * point->minute);
+    text_member_count(out, "seconds", point->seconds);
+    text_member_count(out, "checks", point->checks);
+    text_member_count(out, "adds", point->adds);
+    text_member(out, "verdictsBy");
+    text_by_reason(out, by, true);
+    text_member_count(out, "documents", point->documents);
+    text_member_count(out, "copies", point->copies);
+    text_put(out, "}");
+}
+
+void handle_history(request *r) {
+    uint64_t step = (uint64_t)request_number(r, "step"), end = (uint64_t)time(NULL) / 60 + 1;
+    uint64_t first = end - (uint64_t)request_number(r, "minutes");
+    index_history_update(r->index, false);
+    text_put(&r->answer, "{");
+    text_member_string(&r->answer, "index", doppel_slice_of(r->index->name));
+    text_member_bool(&r->answer, "stored", r->index->history_folder);
+    text_member_count(&r->answer, "step", step);
+    text_member(&r->answer, "points");
+    text_put(&r->answer, "[");
+    /* Points begin at multiples of the step, so that a minute is always in the same one. */
+    for (uint64_t from = first / step * step; from < end; from += step) {
+        history_minute point;
+        uint64_t to = from + step < end ? from + step : end;
+        if (history_sum(r->index->history, from > first ? from : first, to, &point)) {
+            point.minute = (uint32_t)from;
+            write_point(&r->answer, &point);
+        }
+    }
+    text_put(&r->answer, "]}");
+    request_answer(r, 200);
+}
+
+/* ---- maintenance ---- */
 
 void handle_expire(request *r) {
     uint64_t expired = 0;

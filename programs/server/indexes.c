@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- files of the folder; names are checked by the caller ---- */
@@ -97,7 +98,7 @@ static doppel_status folder_unlink(const char *folder, const char *name, const c
     return status;
 }
 
-/* Removes a folder with the plain files in it; the folder stays if it has others. */
+/* Removes a folder with the plain files in it; a folder with others is not removed. */
 static void folder_remove(const char *path) {
     struct dirent *found;
     DIR *folder = opendir(path);
@@ -213,11 +214,82 @@ bool index_name_allowed(doppel_slice name) {
     return true;
 }
 
+/* ---- the history of an index ----
+ *
+ * That of an index folder is in a file of it, which only the one writer of the folder reads and writes. Names that
+ * begin with doppel.index are the store's own (lib/store/lmdb_folder.c), and it ignores this one. */
+
+static const char history_name[] = "doppel.index-history";
+
+/* Reads the file of the history, if there is one; one that cannot be used is replaced by the next write. */
+static void history_load(index_entry *entry, uint64_t now) {
+    char *path = folder_path(entry->history_folder, history_name, "");
+    folder_file file = {0};
+    doppel_error error;
+    if (path && !access(path, F_OK)) {
+        if (folder_read(entry->history_folder, history_name, "", &file, &error) != DOPPEL_OK)
+            message_error(&error);
+        else if (!history_read(entry->history, now, (doppel_slice){file.bytes, file.length}))
+            message("%s: the file is damaged or truncated, and is ignored: the history of the index `%s` begins now",
+                    path, entry->name);
+    }
+    free(file.bytes);
+    free(path);
+}
+
+/* False: no memory. */
+static bool history_open(index_entry *entry, const char *path) {
+    uint64_t now = (uint64_t)time(NULL);
+    entry->history = history_create(now);
+    if (!entry->history)
+        return false;
+    if (!entry->needs.folder || entry->options.read_only)
+        return true;
+    entry->history_folder = strdup(path);
+    if (entry->history_folder)
+        history_load(entry, now);
+    return entry->history_folder;
+}
+
+static void history_save(index_entry *entry, uint64_t now) {
+    text_buffer out = {0};
+    doppel_error error;
+    history_write(entry->history, now, &out);
+    bool fine = !out.failed && folder_write(entry->history_folder, history_name, "",
+                                            (doppel_slice){out.data, out.length}, &error) == DOPPEL_OK;
+    if (!fine && !entry->history_failed && !out.failed) {
+        message_error(&error);
+        message("the history of the index `%s` is kept in memory until it can be written", entry->name);
+    }
+    entry->history_failed = !fine;
+    text_free(&out);
+}
+
+void index_history_update(index_entry *entry, bool write) {
+    doppel_engine_stats stats;
+    uint64_t now = (uint64_t)time(NULL);
+    if (!entry->history)
+        return;
+    index_stats(entry, &stats);
+    history_add(entry->history, now, &stats);
+    if (write && entry->history_folder && history_is_due(entry->history, now))
+        history_save(entry, now);
+}
+
+static void history_close(index_entry *entry) {
+    index_history_update(entry, false);
+    if (entry->history_folder && !entry->dropped)
+        history_save(entry, (uint64_t)time(NULL));
+    history_free(entry->history);
+    free(entry->history_folder);
+}
+
 /* ---- one index ---- */
 
 static void entry_free(index_entry *entry) {
     if (!entry)
         return;
+    history_close(entry);
     watch_close(&entry->watch);
     doppel_engine_close(entry->engine);
     doppel_recipe_free(entry->recipe);
@@ -241,7 +313,8 @@ static doppel_status entry_open(index_entry *entry, const char *path, doppel_err
         return status;
     entry->bits = doppel_recipe_bits(doppel_engine_get_options(entry->engine)->recipe);
     if (split_names(&entry->fields, doppel_engine_get_options(entry->engine)->fields) &&
-        watch_open(&entry->watch, entry->engine, &entry->needs, "requests that need it get 503"))
+        watch_open(&entry->watch, entry->engine, &entry->needs, "requests that need it get 503") &&
+        history_open(entry, path))
         return DOPPEL_OK;
     *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory, or no threads"};
     return DOPPEL_ERROR_MEMORY;
@@ -271,7 +344,7 @@ static int complain(const char *path, doppel_status status, doppel_error *error)
     return exit_code(status);
 }
 
-/* An index that is damaged, or that cannot be opened for another reason, does not keep the others from being served.
+/* An index that is damaged, or that cannot be opened for another reason, does not prevent the others from being served.
  * One whose store does not answer does: it may answer soon, and only a restart opens it. */
 static bool add_unavailable(indexes *all, index_entry *entry, doppel_status status) {
     if (!entry || (status != DOPPEL_ERROR_STORE && status != DOPPEL_ERROR_IO) || !add_entry(all, entry))

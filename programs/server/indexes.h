@@ -7,6 +7,7 @@
 
 #include "common/store_watch.h"
 #include "common/text.h"
+#include "server/history.h"
 #include "server/json.h"
 #include "server/serve.h"
 
@@ -24,6 +25,9 @@ typedef struct index_entry {
     char *settings;   /* what the options' strings point into */
     name_list fields; /* of documents, that it keeps */
     int bits;
+    history *history;
+    char *history_folder; /* that has the file of the history; NULL: it ends with the process */
+    bool history_failed;  /* it could not be written, which was reported */
     size_t users;
     bool dropped;
     bool unavailable; /* it cannot be opened: it has no engine, and requests for it get 503 */
@@ -58,6 +62,8 @@ bool indexes_connect(indexes *all);
 void indexes_stop_waiting(indexes *all);
 /* The statistics of an index, without waiting for it: they may be some seconds old. */
 void index_stats(index_entry *entry, doppel_engine_stats *stats);
+/* Brings the history of an index up to date; `write`: and its file, if that is due. */
+void index_history_update(index_entry *entry, bool write);
 
 typedef enum index_result {
     INDEX_FINE,

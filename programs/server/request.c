@@ -403,8 +403,8 @@ static bool type_fits(request *r, const char *type) {
                                         "application/x-jsonlines"};
     /* None that a form of a page can have. */
     static const char *const files[] = {"application/octet-stream", "text/csv",         "text/tab-separated-values",
-                                        "application/gzip",         "application/zstd", "application/warc",
-                                        "application/mbox"};
+                                        "application/gzip",         "application/zstd", "application/x-bzip2",
+                                        "application/x-xz",         "application/warc", "application/mbox"};
     body_kind kind = r->route->body;
     if (kind != BODY_LINES && kind != BODY_FILE)
         return type && is_type(type, "application/json");
@@ -662,7 +662,7 @@ void request_free(request *r) {
 /* ---- the body ---- */
 
 /* Takes decompressed bytes of a JSON body. */
-static bool keep(void *user, const char *bytes, size_t length) {
+static bool add_to_content(void *user, const char *bytes, size_t length) {
     request *r = user;
     service *s = r->service;
     if (length > s->options.max_body - r->content.length) {
@@ -683,6 +683,26 @@ static bool keep(void *user, const char *bytes, size_t length) {
     return false;
 }
 
+void request_body_result(request *r, body_result result, const char *what) {
+    switch (result) {
+    case BODY_FINE:
+    case BODY_STOPPED: return;
+    case BODY_BROKEN: request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the %s cannot be decompressed", what); return;
+    case BODY_TOO_DENSE:
+        request_problem(r, PROBLEM_TOO_LARGE, NULL,
+                        "the %s decompresses to more than %llu times its size: send it uncompressed", what,
+                        (unsigned long long)r->body.max_ratio);
+        return;
+    case BODY_LARGE_WINDOW:
+        request_problem(r, PROBLEM_TYPE, NULL,
+                        "the %s takes more memory to decompress than the server gives it: compress it with a smaller "
+                        "window (zstd -19 and xz -9 are accepted), or send it uncompressed",
+                        what);
+        return;
+    case BODY_NO_MEMORY: request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory"); return;
+    }
+}
+
 bool request_receive(request *r, const char *bytes, size_t length) {
     r->received += length;
     if (r->received > DISCARD_MOST && (r->done || r->route->body == BODY_NONE))
@@ -693,15 +713,7 @@ bool request_receive(request *r, const char *bytes, size_t length) {
         return batch_receive(r, bytes, length);
     if (r->route->body == BODY_FILE)
         return upload_receive(r, bytes, length);
-    body_result result = body_add(&r->body, bytes, length, keep, r);
-    if (result == BODY_BROKEN)
-        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the body cannot be decompressed");
-    else if (result == BODY_TOO_DENSE)
-        request_problem(r, PROBLEM_TOO_LARGE, NULL,
-                        "the body decompresses to more than %llu times its size: send it uncompressed",
-                        (unsigned long long)r->body.max_ratio);
-    else if (result == BODY_NO_MEMORY)
-        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    request_body_result(r, body_add(&r->body, bytes, length, add_to_content, r), "body");
     return false;
 }
 

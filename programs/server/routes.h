@@ -29,8 +29,8 @@ enum {
     OR_NULL = KIND(JSON_NULL)
 };
 
-/* The most of a number without limits of its own, 2^53 - 1: a double holds it exactly, and any number above it is read
- * as one that is above it, too. */
+/* The largest value of a number without other limits, 2^53 - 1: a double holds it exactly, and any number above it is
+ * read as one that is above it, too. */
 #define NUMBER_MOST 9007199254740991.0
 
 typedef struct field {
@@ -56,8 +56,8 @@ typedef struct shape_info {
 
 extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_similar, shape_folded, shape_compared,
-    shape_groups, shape_stats, shape_index, shape_indexes, shape_backup, shape_health, shape_line, shape_problem,
-    shape_removed, shape_done, shape_run, shape_run_examples;
+    shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health, shape_line,
+    shape_problem, shape_removed, shape_done, shape_run, shape_run_examples, shape_run_groups, shape_run_pair;
 
 /* ---- problems ---- */
 

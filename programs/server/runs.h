@@ -1,13 +1,19 @@
 /* runs.h - files that are deduplicated for the caller: POST /v1/runs and the routes about one run.
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
- * thread of its own: first its beginning, then four times as much, and so on to the whole. What was found is read by
- * any number of requests. A run is deleted when it is asked for, when its upload breaks off, and after --run-ttl
- * seconds.
+ * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
+ * the result. A run is deleted on request, when its upload breaks off, and after --run-ttl seconds.
  *
- *     upload_begin, upload_receive, handle_create_run    the file
- *     run_analyse (run_analysis.c)                       what is in it, or in its beginning
- *     handle_show_run, handle_run_events, ...            what was found */
+ *     run_folders.c     the folder of all runs, and folders that killed servers left
+ *     runs.c            the list of runs; the thread that analyses a run; the thread that deletes runs
+ *     run_upload.c      the file, as it arrives
+ *     run_analysis.c    the documents of the file, or of its beginning: pairs, groups, what each threshold removes
+ *     run_fields.c      the fields that the records of the file have
+ *     run_handlers.c    the requests about one run
+ *
+ * What runs hold is bounded: a file by --max-run, their number by --max-runs, the files made of them by --max-spooled.
+ * One analysis at a time uses RUN_MEMORY, which is enough for about 2.9 million documents (more are refused), and
+ * temporary files of at most about the size of the file and 250 bytes a document. */
 #ifndef SERVER_RUNS_H
 #define SERVER_RUNS_H
 
@@ -20,24 +26,27 @@
 struct request;
 struct service;
 
-/* ---- what was found (run_analysis.c) ---- */
+/* ---- the result of an analysis (run_analysis.c) ---- */
 
 enum {
     RUN_STEPS = 101,       /* thresholds are counted in hundredths, 0 to 100 */
     RUN_EXAMPLES = 3,      /* pairs that are kept of each step */
-    RUN_GROUPS = 24,       /* the largest groups that are shown */
+    RUN_GROUPS = 24,       /* the largest groups that are shown at each step */
     RUN_MEMBERS = 6,       /* copies of each */
     RUN_TEXT = 16 << 10,   /* bytes of a text that are kept */
     RUN_TITLE = 200,       /* bytes of a title, or of the beginning of a text */
-    RUN_EDGES = 4 << 20,   /* pairs that are kept, 12 bytes each */
+    RUN_ID_SHOWN = 1024,   /* bytes of a document's id */
+    RUN_EDGES = 4 << 20,   /* pairs that are found at most, 12 bytes each */
     RUN_MEMORY = 256 << 20 /* bytes for finding them */
 };
 
 /* A document that is shown. */
 typedef struct run_document {
     uint32_t position;
-    doppel_slice id, title, text; /* allocated; title: or the beginning of the text */
-    bool cut;                     /* the text is longer */
+    uint32_t text_length;   /* at most RUN_TEXT */
+    uint64_t text_at;       /* in the file of texts */
+    bool cut;               /* the text is longer */
+    doppel_slice id, title; /* allocated; title: or the beginning of the text */
 } run_document;
 
 typedef struct run_group {
@@ -47,36 +56,73 @@ typedef struct run_group {
     int members;
 } run_group;
 
-typedef struct run_result {
-    uint64_t documents, bad;
-    bool whole;                  /* of all documents of the file; else of its beginning */
-    uint64_t removed, identical; /* at the run's similarity; identical: of them, those with a similarity of 1 */
+/* What is removed at a threshold. */
+typedef struct run_step {
+    uint64_t removed, identical; /* identical: of them, those with a similarity of 1 */
     uint64_t groups;
-    int from;                       /* the least step that is known */
-    uint64_t removed_at[RUN_STEPS]; /* documents that are removed at each step */
     run_group largest[RUN_GROUPS];
     int largest_count;
+} run_step;
+
+typedef struct run_result {
+    uint64_t documents, bad;
+    bool whole;   /* of all documents of the file; else of its beginning */
+    run_step own; /* at the run's similarity */
+    int from;     /* the lowest step that is known; RUN_STEPS: none */
+    run_step step[RUN_STEPS];
     doppel_edge example[RUN_STEPS][RUN_EXAMPLES];
     int examples[RUN_STEPS];
     run_document *shown; /* by position */
     size_t shown_count;
+    int texts; /* a file of their texts, without a name; -1: none */
 } run_result;
+
+/* Values of run_input.stop. */
+enum { RUN_GO_ON, RUN_STOP, RUN_TOO_SLOW };
 
 typedef struct run_input {
     const char *path, *tmp;
+    const char *name; /* of the file: ids that are made have it in place of the path */
     double similarity;
     const char *text_key, *id_key; /* NULL: the defaults */
     int threads;
-    uint64_t limit; /* documents that are read; 0: all */
-    const volatile int *stop;
+    uint64_t limit;     /* documents that are read; 0: all */
+    int from;           /* a step below which there are too many pairs, as is known of the beginning of the file */
+    volatile int *stop; /* the caller sets it to RUN_STOP to end the analysis */
+    /* Tests lower what bounds the search for pairs; 0: see run_analysis.c. */
+    uint64_t most_pairs, most_microseconds;
 } run_input;
 
 /* Reads documents, finds pairs, and counts what each threshold would remove. Free the result in any case. */
 doppel_status run_analyse(const run_input *input, run_result *result, doppel_error *error);
 void run_result_free(run_result *result);
 const run_document *run_result_document(const run_result *result, uint32_t position);
+/* Reads the text of a document that is shown; false: no memory, or the file cannot be read. */
+bool run_document_text(const run_result *result, const run_document *document, text_buffer *to);
 
-/* ---- runs ---- */
+/* ---- the fields of a file (run_fields.c) ---- */
+
+enum { RUN_FIELDS = 64, RUN_FIELD_NAME = 255 };
+
+typedef struct run_field {
+    char name[RUN_FIELD_NAME + 1];
+    uint64_t bytes; /* of its values that are strings */
+} run_field;
+
+/* The fields of the first records of a file, in the order in which they come. */
+typedef struct run_fields {
+    run_field *list; /* NULL: it has no fields, as it is neither JSON nor a table */
+    size_t count;
+    uint64_t records;
+} run_fields;
+
+/* Looks at the beginning of a file: JSON, or a table with a header (`is_table`). Free it in any case. */
+void run_fields_read(const char *path, bool is_table, run_fields *fields);
+void run_fields_free(run_fields *fields);
+/* The field whose values are the longest on average; NULL: none has strings of several words. */
+const run_field *run_fields_longest(const run_fields *fields);
+
+/* ---- runs (runs.c) ---- */
 
 enum { RUN_ID_LEAST = 16, RUN_ID = 64 };
 
@@ -86,47 +132,85 @@ typedef struct file_run {
     struct file_run *next;
     struct runs *all;
     char id[RUN_ID + 1];
-    char *name;              /* of the file, as the client calls it */
-    char *folder, *path;     /* of the file, as it is stored */
+    char *name;          /* of the file, as the client calls it */
+    char *folder, *path; /* of the file, as it is stored */
+    bool is_table;       /* CSV or TSV, by its name */
+    uint64_t began;      /* seconds since 1970 */
+    int file;            /* what is written to; -1: none */
+    pthread_t thread;    /* that analyses it, or has */
+    bool has_thread;
+    volatile int stop; /* RUN_STOP: the thread is to end */
+    /* How it is analysed: changed only while no thread analyses it, and nothing else uses it. */
     char *text_key, *id_key; /* NULL: the defaults */
     double similarity;
-    uint64_t began;   /* seconds since 1970 */
-    uint64_t touched; /* microseconds */
-    int file;         /* what is written to; -1: none */
-    pthread_t thread;
-    volatile int stop; /* the thread is to end */
     /* What follows is guarded by the lock of all. */
     run_state state;
-    bool received_all, thread_ended, dropped;
-    uint64_t version, received, told; /* told: bytes, by the current version */
-    int users;
-    run_result *result; /* NULL: nothing was found yet */
-    char why[512];      /* of RUN_FAILED */
+    bool received_all, thread_ended, deleted;
+    uint64_t version, received;
+    uint64_t received_before; /* bytes, at the current version */
+    uint64_t changed;         /* when it got its version: microseconds */
+    int users;                /* requests that use its file */
+    run_result *result;       /* NULL: nothing was found yet */
+    run_fields fields;
+    char why[512]; /* of RUN_FAILED */
     struct request *waiting;
 } file_run;
 
 typedef struct runs {
     struct service *service;
     pthread_mutex_t lock;
-    pthread_mutex_t analysing; /* one analysis at a time: it uses all CPUs itself */
+    pthread_mutex_t analysis; /* held during an analysis: one at a time, as it uses all CPUs itself */
     pthread_cond_t change;
     file_run *first;
     size_t count;
     char *folder;               /* of all of them; NULL: none was made yet */
-    int locked;                 /* its lock file */
+    int folder_lock;            /* its lock file */
     unsigned long long folders; /* made in it so far: not by id, as one of the same id may still be in use */
-    bool keeper_runs, stop;
-    pthread_t keeper;
+    bool has_maintenance, stop;
+    pthread_t maintenance; /* the thread that deletes runs, and answers requests that wait */
 } runs;
 
 void runs_open(runs *all, struct service *s);
-/* Once nobody uses them. */
+/* When no request uses them. */
 void runs_close(runs *all);
 
-/* Waits until a run has news, and answers then: see handle_run_events. */
+/* Adds a run by the parameters of its request, with one user; NULL: a problem is the answer. */
+file_run *runs_add(runs *all, struct request *r);
+/* The run of an id, or NULL. The lock is held by the caller. */
+file_run *runs_find(runs *all, const char *id, size_t length);
+/* Gives a run its next version, and wakes the requests that wait for it. The lock is held by the caller. */
+void run_change(file_run *r);
+/* Ends a run: it is no longer found, and is freed when no request uses it. The lock is held by the caller. */
+void run_delete(file_run *r);
+bool run_is_stopped(const file_run *r);
+/* Starts the thread that analyses a run, once more if it has ended; false: there are no threads. */
+bool run_start(file_run *r);
+
+/* Clients do not see where the server stores a file: replaces its path in a text, such as an id that was made of it, by
+ * the name of the file. The result is `text` itself, or borrowed from `to`; it is empty if to->failed. */
+doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to);
+/* The same in a message. */
+void run_replace_path_in_error(const file_run *r, doppel_error *error);
+
+/* There is no room for what a request asks for: 503, with a time to try again. */
+void run_no_room(struct request *r, const char *what);
+
+/* Makes a request wait until a run has a new version; it is answered then: see handle_run_events. */
 void runs_wait(struct request *r);
 
-/* ---- the file ---- */
+/* ---- requests (run_handlers.c) ---- */
+
+/* Answers with a run. The lock is held by the caller. */
+void run_answer(struct request *r, const file_run *shown, int status);
+
+/* ---- folders (run_folders.c) ---- */
+
+/* Makes the folder of all runs, if there is none yet. The lock is held by the caller. */
+bool run_folders_make(runs *all);
+/* Removes a folder with all that is in it; links are not followed. */
+void run_folder_remove(const char *path);
+
+/* ---- the file as it arrives (run_upload.c) ---- */
 
 bool upload_begin(struct request *r);
 /* Buffers a piece of the body. True: there is enough for a worker to run request->work. */

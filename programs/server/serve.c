@@ -126,7 +126,7 @@ typedef struct reading {
     serve_config *config;
     const cli_args *args;
     const char *path;
-    bool told, placed;
+    bool reported, placed;
     bool *named; /* by option: the file already has it */
 } reading;
 
@@ -135,7 +135,7 @@ static int take(void *user, const char *section, const char *name, const char *v
     reading *r = user;
     const char **place;
     const cli_option *option = find(r->args, name, &place);
-    r->told = true;
+    r->reported = true;
     if (*section && strcmp(section, "serve") != 0)
         message("%s: unknown section [%s]; options belong in [serve]", r->path, section);
     else if (!option || !strcmp(name, "config"))
@@ -144,9 +144,9 @@ static int take(void *user, const char *section, const char *name, const char *v
         message("%s: %s is given twice; give it once", r->path, name);
     else {
         r->named[place - r->args->values] = true;
-        r->told = !((r->placed && is_place(name)) || set(r->config, option, place, value, r->path));
+        r->reported = !((r->placed && is_place(name)) || set(r->config, option, place, value, r->path));
     }
-    return !r->told;
+    return !r->reported;
 }
 
 static int from_file(serve_config *config, const cli_args *args, const char *path) {
@@ -158,7 +158,7 @@ static int from_file(serve_config *config, const cli_args *args, const char *pat
     int code = ini_parse(path, take, &r);
     free(r.named);
     if (code > 0)
-        message("%s:%d: %s", path, code, r.told ? "this line" : "this is not NAME = VALUE");
+        message("%s:%d: %s", path, code, r.reported ? "this line" : "this is not NAME = VALUE");
     else if (code < 0)
         message("%s: cannot read it", path);
     return code ? EXIT_USAGE : EXIT_DONE;
@@ -177,7 +177,7 @@ typedef struct needed_folders {
     bool connects; /* to a store */
 } needed_folders;
 
-/* Becomes another user, permanently; NULL: stays the same. Prints a message and returns false when it cannot. */
+/* Becomes another user, permanently; NULL: no change. Prints a message and returns false when it cannot. */
 static bool become_user(const char *name) {
     const struct passwd *user = name ? getpwnam(name) : NULL;
     if (!name)

@@ -23,7 +23,7 @@ typedef struct served_index {
     const doppel_engine_options *options; /* NULL: the defaults */
 } served_index;
 
-/* Serves until it is told to stop. Returns the exit code. */
+/* Serves until it is asked to stop. Returns the exit code. */
 int serve(const cli_args *args, const served_index *index);
 
 /* Writes /openapi.json or docs/HTTP.md to stdout: `what` is openapi or http. */

@@ -241,7 +241,7 @@ static void write_server(text_buffer *out, service *s) {
 
 enum { SHOWN = 64 }; /* indexes; more would make the answer long */
 
-/* Of those that may be away. */
+/* Of the indexes whose store may be unreachable. */
 static void write_stores(text_buffer *out, index_entry *const *list, size_t count) {
     bool begun = false;
     for (size_t i = 0; i < count; i++) {
@@ -281,6 +281,50 @@ void handle_metrics(request *r) {
     request_answer(r, 200);
 }
 
+/* ---- the histories of indexes ---- */
+
+static void update_histories(indexes *all) {
+    index_entry *entry;
+    for (size_t i = 0; (entry = indexes_at(all, i)); i++) {
+        index_history_update(entry, true);
+        indexes_give(all, entry);
+    }
+}
+
+static void *update_histories_each_minute(void *user) {
+    service *s = user;
+    history_thread *k = &s->histories;
+    pthread_mutex_lock(&k->lock);
+    while (!k->stop) {
+        const struct timespec minute_end = {.tv_sec = (time(NULL) / 60 + 1) * 60};
+        pthread_cond_timedwait(&k->end, &k->lock, &minute_end);
+        if (k->stop)
+            break;
+        pthread_mutex_unlock(&k->lock);
+        update_histories(&s->indexes);
+        pthread_mutex_lock(&k->lock);
+    }
+    pthread_mutex_unlock(&k->lock);
+    return NULL;
+}
+
+static bool start_history_thread(service *s) {
+    history_thread *k = &s->histories;
+    k->running = !pthread_create(&k->thread, NULL, update_histories_each_minute, s);
+    return k->running;
+}
+
+static void stop_history_thread(history_thread *k) {
+    pthread_mutex_lock(&k->lock);
+    k->stop = true;
+    pthread_cond_signal(&k->end);
+    pthread_mutex_unlock(&k->lock);
+    if (k->running)
+        pthread_join(k->thread, NULL);
+    pthread_mutex_destroy(&k->lock);
+    pthread_cond_destroy(&k->end);
+}
+
 /* ---- opened, reloaded, closed ---- */
 
 enum {
@@ -292,6 +336,8 @@ int service_open(service *s, const service_options *options) {
     *s = (service){.options = *options};
     s->metrics.started = now_microseconds();
     pthread_mutex_init(&s->log_lock, NULL);
+    pthread_mutex_init(&s->histories.lock, NULL);
+    pthread_cond_init(&s->histories.end, NULL);
     tokens_init(&s->tokens);
     runs_open(&s->runs, s);
     bool memory = limits_open(&s->limits, (double)options->rate);
@@ -311,7 +357,7 @@ int service_open(service *s, const service_options *options) {
     if (indexes_connect(&s->indexes) && threads < STORE_WORKERS)
         threads = STORE_WORKERS;
     if (memory && workers_open(&s->workers, threads, 1, work_on) &&
-        workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds))
+        workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds) && start_history_thread(s))
         return EXIT_DONE;
     message("no memory, or no threads");
     return EXIT_STORE;
@@ -321,6 +367,7 @@ void service_close(service *s) {
     workers_close(&s->workers);
     workers_close(&s->adders);
     runs_close(&s->runs);
+    stop_history_thread(&s->histories);
     indexes_close(&s->indexes);
     tokens_free(&s->tokens);
     limits_close(&s->limits);

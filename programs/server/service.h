@@ -39,8 +39,8 @@ typedef struct metrics {
 
 /* ---- threads that work on requests ----
  *
- * Those that serve connections never wait for a large document, a commit or a backup. Requests wait in one queue,
- * linked by `next`; each thread takes one, or as many as there are. */
+ * Threads that serve connections never wait for a large document, a commit or a backup. Requests wait in one queue,
+ * linked by `next`; each thread takes one, or all of them. */
 
 typedef struct workers {
     pthread_mutex_t lock;
@@ -82,9 +82,18 @@ typedef struct service_options {
     int threads;
 } service_options;
 
+/* The thread that updates the histories of all indexes at the end of every minute. */
+typedef struct history_thread {
+    pthread_mutex_t lock;
+    pthread_cond_t end;
+    bool running, stop;
+    pthread_t thread;
+} history_thread;
+
 typedef struct service {
     service_options options;
     indexes indexes;
+    history_thread histories;
     tokens tokens;
     limits limits;
     idempotency idempotency;
@@ -106,7 +115,7 @@ int service_open(service *s, const service_options *options);
 void service_close(service *s);
 /* Reports on stderr what is wrong with an index; clients do not see it. */
 void service_complain(service *s, doppel_status status, const doppel_error *error);
-/* Reloads the tokens and reopens the log; what cannot be read stays as it was. */
+/* Reloads the tokens and reopens the log; one that cannot be read is left unchanged. */
 void service_reload(service *s);
 
 /* The head of a request, as it came. */
@@ -179,6 +188,8 @@ request *request_create(service *s, const request_head *head);
 bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
+/* Answers a problem if decompressing the body failed; `what` it is called: a body or a file. */
+void request_body_result(request *r, body_result result, const char *what);
 /* The body is complete. Returns how to go on; RUN_QUICK: call request_run now. */
 run_kind request_received(request *r);
 /* Processes the request in this thread, adds included. */
@@ -232,7 +243,7 @@ void request_away(request *r);
 void request_unavailable(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
-/* The same for upkeep, which not every kind of index supports: 501 then, with the engine's message. */
+/* The same for maintenance, which not every kind of index supports: 501 then, with the engine's message. */
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text_buffer *out, const problem *p);
@@ -273,6 +284,7 @@ void handle_dedupe(request *r);
 void handle_compare(request *r);
 void handle_groups(request *r);
 void handle_stats(request *r);
+void handle_history(request *r);
 void handle_list_indexes(request *r);
 void handle_show_index(request *r);
 void handle_create_index(request *r);
@@ -285,6 +297,9 @@ void handle_show_run(request *r);
 /* Answers at once; runs_wait makes the request wait for news. */
 void handle_run_events(request *r);
 void handle_run_examples(request *r);
+void handle_run_pair(request *r);
+void handle_run_groups(request *r);
+void handle_repeat_run(request *r);
 void handle_run_kept(request *r);
 void handle_run_removed(request *r);
 void handle_delete_run(request *r);

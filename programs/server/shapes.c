@@ -174,6 +174,7 @@ static const field stored_fields[] = {
     {"fields", ANY_OBJECT, .required = true, .help = "the fields that the index keeps"},
     {"canonical", ANY_STRING, .required = true, .help = "the id of the document that represents its group"},
     {"originalId", STRING_OR_NULL, .required = true, .help = "of a copy: its original"},
+    {"originalGone", ANY_BOOL, .help = "of a copy: its original is gone, so it no longer matches"},
     {"reason", STRING_OR_NULL, .help = "of a copy: why", .choices = REASONS},
     {"evidence", ANY_OBJECT, .help = "of a copy: what was measured", .shape = &shape_evidence},
     {"added", STRING_OR_NULL, .required = true, .help = "when"},
@@ -345,6 +346,28 @@ static const field stats_fields[] = {
 const shape_info shape_stats = {"Stats", "What an index holds, and what it has done.", stats_fields, false, false,
                                 NULL};
 
+static const field history_point_fields[] = {
+    {"time", ANY_STRING, .required = true, .help = "when it begins"},
+    COUNT("seconds", "of it, those in which the index was open"),
+    COUNT("checks", "in these"),
+    COUNT("adds", "in these"),
+    {"verdictsBy", ANY_OBJECT, .required = true, .help = "of checks and adds", .shape = &shape_by},
+    COUNT("documents", "originals, at its end"),
+    COUNT("copies", "linked or stored, at its end"),
+    END,
+};
+static const shape_info shape_history_point = {
+    "HistoryPoint", "What an index did in some minutes.", history_point_fields, false, false, NULL};
+
+static const field history_fields[] = {
+    {"index", ANY_STRING, .required = true, .help = "its name"},
+    {"stored", ANY_BOOL, .required = true, .help = "whether it survives a restart of the server"},
+    COUNT("step", "minutes of a point"),
+    {"points", ANY_ARRAY, .required = true, .help = "the oldest first", .shape = &shape_history_point},
+    END,
+};
+const shape_info shape_history = {"History", "What an index did in the last day.", history_fields, false, false, NULL};
+
 static const field index_fields[] = {
     {"name", ANY_STRING, .required = true, .help = "its name"},
     COUNT("documents", "originals"),
@@ -388,23 +411,27 @@ static const field done_fields[] = {
 };
 const shape_info shape_done = {"Done", "What was done.", done_fields, false, false, NULL};
 
+#define RUN_NUMBER COUNT("number", "its place among the documents of the file, from 0")
+
 static const field run_copy_fields[] = {
+    RUN_NUMBER,
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
-    {"similarity", ANY_NUMBER, .required = true, .help = "to the document that stays"},
+    {"similarity", ANY_NUMBER, .required = true, .help = "to the kept document"},
     END,
 };
-static const shape_info shape_run_copy = {"RunCopy", "A document that goes.", run_copy_fields, false, false, NULL};
+static const shape_info shape_run_copy = {"RunCopy", "A removed document.", run_copy_fields, false, false, NULL};
 
 static const field run_group_fields[] = {
-    {"id", ANY_STRING, .required = true, .help = "of the document that stays"},
+    RUN_NUMBER,
+    {"id", ANY_STRING, .required = true, .help = "of the kept document"},
     {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
-    COUNT("size", "documents, with the one that stays"),
-    {"copies", ANY_ARRAY, .required = true, .help = "the first of those that go", .shape = &shape_run_copy},
+    COUNT("size", "documents, including the kept one"),
+    {"copies", ANY_ARRAY, .required = true, .help = "the first of the removed ones", .shape = &shape_run_copy},
     END,
 };
-static const shape_info shape_run_group = {"RunGroup", "Documents of which one stays.", run_group_fields, false, false,
-                                           NULL};
+static const shape_info shape_run_group = {
+    "RunGroup", "Documents of which one is kept.", run_group_fields, false, false, NULL};
 
 static const field run_threshold_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
@@ -414,7 +441,20 @@ static const field run_threshold_fields[] = {
 static const shape_info shape_run_threshold = {
     "RunThreshold", "What a threshold would remove.", run_threshold_fields, false, false, NULL};
 
-static const field run_fields[] = {
+static const field run_field_fields[] = {
+    {"name", ANY_STRING, .required = true, .help = "its name"},
+    COUNT("meanBytes", "of its values that are strings, in the records that were looked at"),
+    END,
+};
+static const shape_info shape_run_field = {
+    "RunField", "A field of the records of a file.", run_field_fields, false, false, NULL};
+
+#define RUN_COUNTS                                                                                   \
+    COUNT("kept", "documents that are kept"), COUNT("removed", "documents that are removed"),        \
+        COUNT("identical", "removed documents whose words are the same as those of their original"), \
+        COUNT("groups", "of two or more")
+
+static const field run_members[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"name", ANY_STRING, .required = true, .help = "of the file"},
     {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
@@ -422,21 +462,39 @@ static const field run_fields[] = {
     COUNT("version", "grows with every change"),
     COUNT("received", "bytes of the file, unpacked"),
     {"similarity", ANY_NUMBER, .required = true, .help = "near: of at least this similarity"},
+    {"textKey", STRING_OR_NULL, .required = true, .help = "the field that has the text; null: text or html"},
+    {"idKey", STRING_OR_NULL, .required = true, .help = "the field that has the id; null: id"},
+    {"fields", ANY_ARRAY, .required = true,
+     .help = "of the first records, of JSON and tables (CSV, TSV); names with escapes are left out",
+     .shape = &shape_run_field},
+    {"longestField", STRING_OR_NULL, .required = true,
+     .help = "of these, that with the longest values, which is often the text; null: none has long values"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
     COUNT("bad", "records that could not be read"),
     {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
-    COUNT("kept", "of these, those that stay"),
-    COUNT("removed", "those that go"),
-    COUNT("identical", "of those that go, those with the very words of their original"),
-    COUNT("groups", "of two or more"),
-    {"thresholds", ANY_ARRAY, .required = true, .help = "in steps of 0.01", .shape = &shape_run_threshold},
+    RUN_COUNTS,
+    {"thresholds", ANY_ARRAY, .required = true,
+     .help = "in steps of 0.01, from 0.5 or the run's own similarity on; lower ones are left out where very many pairs "
+             "of documents are that similar, except the run's own",
+     .shape = &shape_run_threshold},
     {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
     END,
 };
-const shape_info shape_run = {"Run", "A file that is deduplicated.", run_fields, false, false, NULL};
+const shape_info shape_run = {"Run", "A file that is deduplicated.", run_members, false, false, NULL};
+
+static const field run_groups_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
+    COUNT("documents", "that were analysed so far"),
+    RUN_COUNTS,
+    {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    END,
+};
+const shape_info shape_run_groups = {
+    "RunGroups", "The groups of a run at a threshold.", run_groups_fields, false, false, NULL};
 
 static const field run_text_fields[] = {
+    RUN_NUMBER,
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
     {"text", ANY_STRING, .required = true, .help = "its text, up to 16 KiB"},
@@ -453,6 +511,13 @@ static const field run_example_fields[] = {
 };
 static const shape_info shape_run_example = {"RunExample", "Two near documents.", run_example_fields, false, false,
                                              NULL};
+
+static const field run_pair_fields[] = {
+    {"a", ANY_OBJECT, .required = true, .help = "one document", .shape = &shape_run_text},
+    {"b", ANY_OBJECT, .required = true, .help = "the other", .shape = &shape_run_text},
+    END,
+};
+const shape_info shape_run_pair = {"RunPair", "Two documents of a run.", run_pair_fields, false, false, NULL};
 
 static const field run_examples_fields[] = {
     {"examples", ANY_ARRAY, .required = true, .help = "the least similar first", .shape = &shape_run_example}, END};

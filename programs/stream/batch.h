@@ -19,7 +19,7 @@ typedef struct record {
     rd_kafka_message_t *message;
     doppel_document *document; /* of a page; its id may be the record's key */
     record_kind kind;
-    char *why;    /* why it is bad; NULL: no memory for the reason */
+    char *why;    /* why it is bad; NULL: out of memory for the reason */
     size_t item;  /* of a page: its place among the batch's items */
     bool without; /* it is bad, or has no text */
     char origin[ORIGIN_ROOM];
@@ -40,7 +40,7 @@ typedef struct batch {
     struct batch *next; /* where they are kept */
 } batch;
 
-batch *stream_batch_create(size_t room); /* NULL: no memory */
+batch *stream_batch_create(size_t room); /* NULL: out of memory */
 void stream_batch_free(batch *b);
 
 /* Empties it, and frees the messages. */

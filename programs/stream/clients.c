@@ -98,8 +98,7 @@ static void name_uniquely(stream *s) {
              chance[1]);
 }
 
-/* What tells a folder from any other, on this machine or another, until a reboot: the machine's boot id, the device,
- * the inode. */
+/* Identifies a folder, on this machine or another, until a reboot: the machine's boot id, the device, the inode. */
 static bool name_folder(const char *path, char *name, size_t room) {
     char boot[64] = "";
     struct stat is;

@@ -92,7 +92,7 @@ static void take_generation(stream *s) {
 }
 
 /* The worker finishes what it has begun, and drops the rest. */
-static void let_go(stream *s) {
+static void release_partitions(stream *s) {
     resume_all(s);
     stream_batch_clear(s->gathering);
     atomic_store(&s->abandon, true);
@@ -123,7 +123,7 @@ void on_rebalance(rd_kafka_t *consumer, rd_kafka_resp_err_t code, rd_kafka_topic
     }
     if (code != RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS)
         message("partitions revoked: %s", rd_kafka_err2str(code));
-    let_go(s);
+    release_partitions(s);
     assign(s, NULL);
 }
 

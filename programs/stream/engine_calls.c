@@ -3,7 +3,7 @@
  * The worker waits for an index that does not answer (DOPPEL_ERROR_AWAY), whose disk fails (DOPPEL_ERROR_IO) or that
  * refuses everything (DOPPEL_ERROR_STORE: a wrong password, a missing right) as long as it takes: every page would
  * fail. An index that answers, but fails for some records, is damaged where these belong. Waiting would block a
- * partition for ever, and passing them on would call known pages new. After TRIES attempts such records go to the dead
+ * partition forever, and passing them on would call known pages new. After TRIES attempts such records go to the dead
  * letters, with the reason; without a topic for those, or when MOST_DAMAGED in a row fail, the worker ends: nothing is
  * lost, as nothing of it is committed. */
 #include "common/message.h"

@@ -11,7 +11,7 @@ typedef struct id_set {
     size_t room;                   /* a power of two, at least twice as many as there will be */
 } id_set;
 
-bool id_set_open(id_set *set, size_t count); /* false: no memory */
+bool id_set_open(id_set *set, size_t count); /* false: out of memory */
 void id_set_clear(id_set *set);
 void id_set_free(id_set *set);
 

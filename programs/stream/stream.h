@@ -14,8 +14,7 @@ typedef struct stream_job {
     doppel_engine *engine;
 } stream_job;
 
-/* Checks the options before the engine is opened: EXIT_USAGE, with a message, when they are invalid.
- */
+/* Checks the options before the engine is opened: EXIT_USAGE, with a message, when they are invalid. */
 int stream_check(const cli_args *args);
 
 /* Works until it is told to stop. Returns the exit code. */

@@ -191,7 +191,7 @@ static bool is_lasting(rd_kafka_resp_err_t code) {
 
 /* A producer that failed fatally is replaced by a new one. Where another process has taken its name, which happens
  * with the copy of a folder, the new one takes a name of its own: two workers that take the same name in turns would
- * fence each other for ever. A name that was given with --instance is left to the worker that came later. */
+ * fence each other forever. A name that was given with --instance is left to the worker that came later. */
 static outcome replace_producer(stream *s, const char *why) {
     enum { MOST = 3 };
     char fault[256];
@@ -212,7 +212,7 @@ static outcome replace_producer(stream *s, const char *why) {
 }
 
 /* Aborts the transaction. */
-static outcome take_back(stream *s) {
+static outcome abort_transaction(stream *s) {
     for (;;) {
         rd_kafka_error_t *error = rd_kafka_abort_transaction(s->producer, -1);
         if (!error)
@@ -252,7 +252,7 @@ static outcome settle(stream *s, rd_kafka_error_t *error, const char *what, bool
     if (!abort && !retry)
         return replace_producer(s, why);
     message("%s; the transaction is aborted", why);
-    return take_back(s);
+    return abort_transaction(s);
 }
 
 /* ---- the transaction ---- */
@@ -273,8 +273,8 @@ static rd_kafka_topic_partition_list_t *offsets_of(const batch *b, size_t from, 
 }
 
 /* A call of the transaction, repeated where that helps. */
-static outcome insist(stream *s, const char *what, rd_kafka_error_t *(*call)(stream *s, const void *with),
-                      const void *with) {
+static outcome call_until_settled(stream *s, const char *what, rd_kafka_error_t *(*call)(stream *s, const void *with),
+                                  const void *with) {
     for (bool again;;) {
         rd_kafka_error_t *error = call(s, with);
         if (!error)
@@ -312,7 +312,7 @@ static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
             return replace_producer(s, why);
         s->undelivered = code;
         message("%s cannot be written: %s; the transaction is aborted", b->records[i].origin, rd_kafka_err2str(code));
-        return take_back(s);
+        return abort_transaction(s);
     }
     return OUTCOME_DONE;
 }
@@ -320,13 +320,13 @@ static outcome put_all(stream *s, const batch *b, size_t from, size_t to) {
 static outcome run(stream *s, const batch *b, size_t from, size_t to) {
     s->undelivered = RD_KAFKA_RESP_ERR_NO_ERROR;
     rd_kafka_topic_partition_list_t *offsets = offsets_of(b, from, to);
-    outcome o = insist(s, "begin", begin, NULL);
+    outcome o = call_until_settled(s, "begin", begin, NULL);
     if (o == OUTCOME_DONE)
         o = put_all(s, b, from, to);
     if (o == OUTCOME_DONE)
-        o = insist(s, "offsets", send_offsets, offsets);
+        o = call_until_settled(s, "offsets", send_offsets, offsets);
     if (o == OUTCOME_DONE)
-        o = insist(s, "commit", commit, NULL);
+        o = call_until_settled(s, "commit", commit, NULL);
     rd_kafka_topic_partition_list_destroy(offsets);
     return o;
 }

@@ -1,5 +1,5 @@
-/* verdict_member.c - a member added to a JSON object: before its last brace, after a comma unless it is the only one.
- */
+/* verdict_member.c - a member added to a JSON object: before its last brace, after a comma unless it is the only
+ * one. */
 #include "stream/verdict_member.h"
 
 #include <string.h>

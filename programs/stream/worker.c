@@ -179,7 +179,7 @@ static outcome run_part(stream *s, batch *b, part *p) {
 }
 
 /* Reports bad records, a few at a time. With --strict they end the worker. */
-static outcome tell_bad(stream *s, const batch *b, size_t from, size_t to) {
+static outcome report_bad(stream *s, const batch *b, size_t from, size_t to) {
     enum { NAMED = 10 };
     size_t bad = 0;
     for (size_t i = from; i < to; i++) {
@@ -211,7 +211,7 @@ static void make_items(batch *b) {
 }
 
 /* Reports that the records do not have the given fields, and shows one. */
-static void tell_refused(const stream *s, const batch *b, uint64_t judged, uint64_t without) {
+static void report_refused(const stream *s, const batch *b, uint64_t judged, uint64_t without) {
     enum { SHOWN = 150 };
     size_t i = 0;
     while (i + 1 < b->count && !b->records[i].without)
@@ -242,7 +242,7 @@ static outcome judge(stream *s, const batch *b) {
     atomic_store(&s->judged_without, without);
     if (2 * without <= judged || (judged < STREAM_JUDGED && !b->ends))
         return OUTCOME_DONE;
-    tell_refused(s, b, judged, without);
+    report_refused(s, b, judged, without);
     pthread_mutex_lock(&s->lock);
     s->code = EXIT_INPUT;
     pthread_mutex_unlock(&s->lock);
@@ -267,7 +267,7 @@ static outcome run_batch(stream *s, batch *b) {
         id_set_clear(&p.ids);
         o = run_part(s, b, &p);
         if (o == OUTCOME_DONE)
-            o = tell_bad(s, b, p.from, p.to);
+            o = report_bad(s, b, p.from, p.to);
         if (o == OUTCOME_DONE)
             o = transaction_run(s, b, p.from, p.to);
         p.from = p.to;

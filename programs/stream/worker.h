@@ -93,7 +93,7 @@ extern volatile sig_atomic_t stream_stop;
 /* ---- clients.c ---- */
 int clients_open(stream *s); /* returns an exit code, with a message unless it is EXIT_DONE */
 void clients_close(stream *s);
-/* A new producer in place of one that failed fatally. */
+/* A new producer instead of one that failed fatally. */
 bool producer_open(stream *s);
 /* The same under a name that no other process has. */
 bool producer_rename(stream *s);

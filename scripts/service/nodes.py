@@ -41,7 +41,7 @@ def read(path):
 
 
 def free_port(taken=set()):
-    """A port nobody listens on, below those the system gives to outgoing connections; none twice."""
+    """A port that is not in use, below those the system gives to outgoing connections; none twice."""
     for _ in range(1000):
         port = random.SystemRandom().randrange(10240, 32000)
         with socket.socket() as one:
@@ -69,7 +69,7 @@ def port_is_taken(port):
 
 
 def began(pid):
-    """When a process began, in the system's ticks, which tells it from a later one with its id; None: it has ended."""
+    """When a process began, in the system's ticks, which distinguishes it from a later one with its id; None: it has ended."""
     try:
         fields = read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -3,13 +3,19 @@ story that yields what went wrong."""
 import contextlib
 import http.server
 import random
+import subprocess
 import threading
+import time
 
 import corpus
-from console_stories import FIRST, is_shown, try_it
-from serving import PATIENCE, Watched, post
+from console_stories import FIRST, is_shown, last_day, try_it
+from serving import PATIENCE, Watched, address_of, post
 
 READER, OWNER, WRONG = "reader-" + "r" * 32, "owner-" + "o" * 32, "wrong-" + "w" * 32
+
+
+# The hostile document with the most copies, so that its group is the first.
+OPENED = 2
 
 
 def hostile(browser, address):
@@ -19,10 +25,15 @@ def hostile(browser, address):
     text = corpus.prose(random.Random(3), 80)
     for number, (one, other) in enumerate(corpus.HOSTILE):
         post(address, "/v1/documents", {"id": one, "title": other, "url": f"https://hostile.example/{number}", "text": f"{other} {number} {text} {one}"})
-        post(address, "/v1/documents", {"id": f"{one}~", "title": other, "url": f"javascript:alert({number})", "text": f"{other} {number} {text} {one}"})
+        for copy in range(12 if number == OPENED else 1):
+            post(address, "/v1/documents", {"id": f"{one}~{copy}", "title": other, "url": f"javascript:alert({number}{copy})", "text": f"{other} {number} {text} {one}"})
     for route in ["#/groups"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
         watched.open(route, "h1")
         page.wait_for_selector("details.group, h2:text-is('What is known')")
+        if route == "#/groups":
+            page.click("details.group summary")
+            page.click(".group .documents button")
+            page.wait_for_selector(".group mark")
         yield from (f"hostile {route}: {what}" for what in watched.look())
     yield from watched.close()
 
@@ -43,8 +54,23 @@ def large(browser, address):
             stats["verdictsBy"] = {"unique": 10**11, "url": 10**9, "content": 1, "title": 10**10}
             route.fulfill(json=stats)
 
+        def interrupt(route):
+            """A day in which the server was down for six hours."""
+            now, step = int(time.time()) // 900 * 900, 900
+            points = [{"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - step * i)), "seconds": step, "checks": 10**9, "adds": i,
+                       "verdictsBy": {"unique": 10**9, "url": i, "content": i * 10**7, "title": 0}, "documents": 1, "copies": 1}
+                      for i in reversed(range(80)) if not 24 <= i < 48]
+            route.fulfill(json={"index": "default", "stored": True, "step": 15, "points": points})
+
         page.route("**/v1/stats", swell)
+        page.route("**/v1/history*", interrupt)
         watched.open("#/overview", ".bar")
+        gaps = page.evaluate("[...document.querySelectorAll('.gap')].map(gap => Math.round(96 * gap.getBBox().width / gap.ownerSVGElement.clientWidth))")
+        if gaps != [16, 24]:
+            yield f"{width} px: the gaps of the last day are {gaps} quarters of an hour"
+        rows = page.locator("figure:has(h2:text-is('The last day')) tbody tr").all_text_contents()
+        if [i for i, row in enumerate(rows) if "not running" in row] != [33] or "no record" not in rows[0]:
+            yield f"{width} px: the table does not say when the server was down: {rows}"
         yield from (f"{width} px: {what}" for what in watched.look())
         watched.open("#/index", "h1:text-is('Index default')")
         yield from (f"{width} px: {what}" for what in watched.look())
@@ -118,12 +144,12 @@ def signed_in(browser, address):
     page.wait_for_selector("dialog:has-text('This server requires a token')")
     page.fill("dialog input", WRONG)
     page.keyboard.press("Enter")
-    page.wait_for_selector("dialog:has-text('does not know this token')")
+    page.wait_for_selector("dialog:has-text('is not valid')")
     yield from watched.look()
     page.fill("dialog input", READER)
     page.keyboard.press("Enter")
     page.wait_for_selector(".tile b")
-    watched.open("#/try", "h1:text-is('Try')")
+    watched.open("#/check", "h1:text-is('Check a document')")
     page.fill(".source textarea", FIRST)
     page.get_by_role("button", name="Check and add").click()
     page.wait_for_selector(".problem")
@@ -137,11 +163,11 @@ def signed_in(browser, address):
     page.fill("dialog input", OWNER)
     page.keyboard.press("Enter")
     page.wait_for_selector(".tile b")
-    watched.open("#/try", "h1:text-is('Try')")
+    watched.open("#/check", "h1:text-is('Check a document')")
     try_it(page, FIRST, "Check and add")
-    yield from is_shown(page, "New: nothing like it is known", "a token that may do all")
+    yield from is_shown(page, "New: no known document is more than 30 % similar", "a token that may do all")
     watched.open("#/index", "h1:text-is('Index default')")
-    page.click("text=Make a new index")
+    page.click("text=Create an index")
     page.get_by_label("Name", exact=True).fill("n" * 64)
     page.get_by_role("button", name="Make it").click()
     page.wait_for_selector("h1:has-text('nnn')")
@@ -154,15 +180,27 @@ def signed_in(browser, address):
 
 
 def server_gone(browser, address, server):
-    """What is said when nobody answers."""
+    """What is said when nobody answers; and that the day is still known once the server is back."""
     watched = Watched(browser, address)
     watched.expected = (0,)
     page = watched.page
-    watched.open("#/find", "h1:text-is('Find')")
+    watched.open("#/overview", ".tile b")
+    before = last_day(page)
+    watched.open("#/find", "h1:text-is('Find a document')")
     server.terminate()
     server.wait(timeout=60)
     page.fill("input[type=search]", "anything")
     page.keyboard.press("Enter")
     page.wait_for_selector(".problem")
-    yield from is_shown(page, "The server does not answer", "without a server")
+    yield from is_shown(page, "The server does not respond", "without a server")
     yield from watched.close()
+    again = subprocess.Popen(server.args, stderr=subprocess.PIPE, text=True)
+    try:
+        watched = Watched(browser, address_of(again))
+        watched.open("#/overview", ".tile b")
+        if last_day(watched.page) != before:
+            yield f"a restart changes the last day: {last_day(watched.page)!r}, not {before!r}"
+        yield from watched.close()
+    finally:
+        again.terminate()
+        again.communicate(timeout=60)

@@ -7,6 +7,7 @@ nothing to the console, and tell the figures that `doppel dedup` or `doppel trim
 """
 import contextlib
 import json
+import os
 import pathlib
 import re
 import random
@@ -21,8 +22,11 @@ import corpus
 import fonts
 
 HERE = pathlib.Path(__file__).parent
-# How pages are looked at: the first one in every way, the others, and all with the second font, in two.
+# How pages are looked at: the first one in every way, the others in two, and these, or all in a full run, with the
+# second font in one.
 WAYS = ((1280, "light"), (390, "dark"), (1280, "dark"), (390, "light"))
+WITH_SECOND_FONT = ("usual", "evidence", "lines", "shared")
+FULL = os.environ.get("DOPPEL_SUITE") == "full"
 
 # Milliseconds: other tests may keep the machine busy.
 PATIENCE = 120000
@@ -52,7 +56,8 @@ def with_footers(rng, count):
     for i in range(count):
         own = [corpus.prose(rng, rng.randrange(1, 200)) for _ in range(rng.randrange(3))]
         text = own + rng.choices(lines, k=rng.randrange(6)) + own[:1] * rng.randrange(2) + lines[:1]
-        yield {"id": f"d{i}", "text": "\n".join(text)}
+        yield {"id": f"d{i}" if i % 3 else f"https://news.example/story/d{i}", "text": "\n".join(text),
+               "url": f"https://news.example/story/{i}.html" if i % 2 else "javascript:alert(1)"}
 
 
 def borrowed(rng):
@@ -79,6 +84,7 @@ def runs():
     yield "untouched", prose_of(rng, 3), ["trim", "--unit", "sentence", "--run", "3"]
     yield "shared", borrowed(rng) + usual, ["overlap"]
     yield "not shared", prose_of(rng, 3), ["overlap"]
+    yield "compared", borrowed(rng)[1:3], ["compare"]
 
 
 def make_page(doppel, folder, documents, command):
@@ -87,6 +93,12 @@ def make_page(doppel, folder, documents, command):
     inputs.write_text("".join(json.dumps(d) + "\n" for d in documents), encoding="utf-8")
     page = folder / "report.html"
     own_page = command == ["overlap"]
+    if command == ["compare"]:
+        texts = [folder / f"a-long-name-of-the-text-number-{i}.txt" for i in range(2)]
+        for path, document in zip(texts, documents):
+            path.write_text(document["text"], encoding="utf-8")
+        subprocess.run([doppel, "compare", *texts, "--html", page], check=True, capture_output=True)
+        return page, {"compared": 2}
     done = subprocess.run([doppel, *command, inputs, "-o", folder / "out.jsonl", "--json",
                            *(["--html", page] if own_page else ["--work", folder / "run"])],
                           check=True, capture_output=True, text=True)
@@ -132,12 +144,12 @@ def check_ways(page):
     head = html[:html.index("<main>")]
     if "in.jsonl</bdi>" not in head or not re.search(r", \d{4}-\d\d-\d\d\. ", head):
         yield "the head does not name the corpus and the day"
-    if "<h3>All groups</h3>" not in html:
-        yield "not all groups can be found"
 
 
 def parts_of(summary):
     """The figures that a page has, and its headings."""
+    if "compared" in summary:
+        return [], ["Shared passages"]
     if "pairs" in summary:
         return [], [f"{summary['pairs']} pair"]
     if "kept" in summary:
@@ -167,13 +179,18 @@ def check_run(browsers, doppel, pictures, run):
         page, summary = make_page(doppel, pathlib.Path(folder), documents, command)
         for family, browser in browsers.items():
             first = browser is next(iter(browsers.values()))
+            if not first and not FULL and name not in WITH_SECOND_FONT:
+                continue
             for width, scheme in (WAYS if name == "usual" else WAYS[:2]) if first else WAYS[1:2]:
                 picture = pictures / f"{name}-{width}-{scheme}-{family.split()[0]}.png"
                 found, text = look(browser, page.as_uri(), width, scheme, picture)
                 for what in [*found, *check_figures(text, summary)]:
                     yield f"{name}, {width} px, {scheme}, {family}: {what}"
+        if name in ("usual", "lines"):
+            yield from (f"{name}: {what}" for what in check_ways(page))
         if name == "usual":
-            yield from ("usual: " + what for what in check_ways(page))
+            if "<h3>All groups</h3>" not in page.read_text(encoding="utf-8"):
+                yield "usual: not all groups can be found"
             yield from ("usual: does not show " + repr(title) for _, title in corpus.HOSTILE if title[:150] not in text)
 
 

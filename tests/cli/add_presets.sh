@@ -1,4 +1,4 @@
-# Presets and the options that change them: what a folder is made with stays with it.
+# Presets and the options that change them: a folder keeps the settings it was created with.
 settings() {
     doppel stats --index "$1" | sed -n '/"options"/,/}/p' | tr -d '\n' | sed 's/^ *//; s/  */ /g; s/}.*/}/'
     echo
@@ -21,6 +21,14 @@ doppel add --index crawl --preset crawl a.txt >/dev/null && echo fine
 doppel add --index crawl --preset article a.txt
 echo "exit $?"
 doppel add --index crawl --distance 4 a.txt
+echo "exit $?"
+echo "== but a folder that a failed command left, without any document, takes others"
+printf 'id,headline,body\n1,A headline of today,some words in the body of it\n' >news.csv
+doppel add --index failed --preset crawl news.csv
+echo "exit $?"
+doppel add --index failed --keep-text --on-duplicate link --text-key headline,body news.csv | cut -c 1-28
+settings failed | grep -o '"preset":"[a-z]*"\|"keepText":[a-z]*\|"onDuplicate":"[a-z]*"'
+doppel add --index failed --preset crawl --text-key headline,body news.csv
 echo "exit $?"
 echo "== options that make no sense"
 try() {
@@ -46,4 +54,7 @@ try --log-level info
 try --log log --log-level debug
 try --batch 0
 try --json
+try --keep-text on
+try --keep-text off
+try --keep-text=on
 ls new 2>/dev/null

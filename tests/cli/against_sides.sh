@@ -1,4 +1,4 @@
-# --against: fields of its own, what is taken in place of documents, and what compares nothing.
+# --against: fields of its own, what is accepted instead of documents, and what is refused as empty.
 cat >corpus.jsonl <<'JSON'
 {"key":"c1","body":"one two three four five six","link":"http://a.example/1"}
 {"key":"c2","body":"seven eight nine ten eleven twelve","link":"http://a.example/2"}

@@ -1,4 +1,4 @@
-# A backup beside a process that writes tells what is in the copy.
+# A backup made while another process writes reports what is in the copy.
 i=0
 while [ $i -lt 4000 ]; do
     i=$((i + 1))

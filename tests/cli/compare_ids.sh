@@ -36,3 +36,18 @@ echo "exit $?"
 doppel compare --in a.jsonl one none --html none.html
 echo "exit $?"
 ls none.html 2>/dev/null
+echo "== --removed"
+{
+    line first "the quick brown fox jumps over the lazy dog and sleeps in the warm sun of the long day"
+    line second "The quick brown fox jumps over the lazy dog and sleeps in the warm sun of the long night!"
+    line third "quite another story that has nothing to do with animals"
+} >r.jsonl
+doppel dedup r.jsonl --removed removed.jsonl
+doppel compare --in r.jsonl --removed removed.jsonl second | sed '/fingerprints/,/digest/d'
+doppel compare --in r.jsonl --removed removed.jsonl third
+echo "exit $?"
+doppel compare --in r.jsonl --removed removed.jsonl first second
+doppel compare --removed removed.jsonl second
+doppel compare --in r.jsonl second
+doppel compare second first
+echo "exit $?"

@@ -28,7 +28,15 @@ try folder -o folder/out.jsonl
 try folder -o folder/../folder/out.jsonl
 ls folder
 try a.jsonl -o out.jsonl --removed out.jsonl
+try a.jsonl -o out.jsonl --removed ./out.jsonl
+try a.jsonl -o "$PWD/out.jsonl" --removed-documents folder/../out.jsonl
+ln -s folder/soon.jsonl soon
+ln -s soon sooner
+try a.jsonl -o folder/soon.jsonl --removed sooner
 try a.jsonl -o - --removed -
+try a.jsonl -o - --removed-documents /dev/stdout
+try a.jsonl --removed - --json
+try a.jsonl --dry-run --removed /dev/stdout --json
 try a.jsonl -o - --json
 quiet doppel pairs a.jsonl -o a.jsonl
 quiet doppel cluster folder -o folder/groups.jsonl

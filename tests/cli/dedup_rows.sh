@@ -1,4 +1,4 @@
-# dedup: rows of CSV as they stand, an output for each input, --quiet, and what is refused.
+# dedup: rows of CSV unchanged, an output for each input, --quiet, and what is refused.
 fox="the quick brown fox jumps over the lazy dog"
 mkdir -p in/sub
 printf 'id,text,lang\r\n1,"%s, ""so""\nit is",en\r\n2,%s,de\r\n' "$fox" "$fox" >in/a.csv
@@ -60,3 +60,10 @@ quiet doppel dedup in --output-dir blocked
 quiet doppel dedup in/a.csv folder --output-dir nowhere
 ls nowhere 2>/dev/null
 find late blocked | LC_ALL=C sort
+for elsewhere in /dev/shm /tmp; do
+    [ "$(stat -c %d $elsewhere)" = "$(stat -c %d .)" ] || break
+done
+mkdir linked
+ln -s $elsewhere linked/sub
+quiet doppel dedup in --output-dir linked
+ls linked

@@ -1,4 +1,4 @@
-# Other encodings are told: Latin-1 is used as it is, UTF-16 left out.
+# Other encodings are reported: Latin-1 is used unchanged, UTF-16 left out.
 printf 'caf\351 au lait\n' >latin1.txt
 doppel fingerprint latin1.txt
 echo "exit $?"

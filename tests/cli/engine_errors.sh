@@ -1,4 +1,4 @@
-# What can be wrong with an index folder and with what is asked: a line that says so, and the exit code.
+# What can be wrong with an index folder and with options: a message, and the exit code.
 try() {
     doppel "$@"
     echo "exit $?: $(echo "$*" | cut -c1-60)"

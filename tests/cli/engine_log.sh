@@ -1,4 +1,4 @@
-# The log: a line for what is asked and one for what is answered, as text or JSON, by level.
+# The log: a line for each request and each answer, as text or JSON, by level.
 echo '{"id":"a","url":"http://example.org/a","text":"some words for a document"}' >a.jsonl
 steady() {
     sed 's/^[0-9]\{4\}-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-9]:[0-9][0-9]Z /TIME /; s/[0-9.]* ms/N ms/; s/\("\?[a-z]*[mM]icroseconds"\?[:=]\)[0-9]*/\1N/; s/\(took[:=]\)[0-9.]*/\1N/'

@@ -22,3 +22,57 @@ echo "== what is gone does not match"
 doppel check --index seen a.jsonl
 echo "== and can come again"
 doppel add --index seen a.jsonl | cut -c1-60
+echo "== by URL: an id that is one comes first, then the document with this URL"
+{
+    echo '{"id":"https://example.org/page","text":"a document whose id looks like an address of the web"}'
+    echo '{"id":"page","url":"http://www.example.org/page/?utm_source=x","text":"and another one that really has this address"}'
+} >urls.jsonl
+doppel add --index urls urls.jsonl >/dev/null
+for again in 1 2 3; do
+    doppel remove --index urls https://example.org/page
+done
+doppel remove --index urls page
+echo "== copies, with a URL and without"
+show_copies() {
+    sed 's/"number":.*"originalId"/...,"originalId"/; s/,"evidence":.*//'
+}
+{
+    printf '{"id":"first","url":"http://example.org/first","text":"%s"}\n' "$(seq -s ' ' 1 20)"
+    printf '{"id":"same","text":"%s"}\n' "$(seq -s ' ' 1 20)"
+    printf '{"id":"alone","text":"%s"}\n' "$(seq -s ' ' 40 60)"
+    printf '{"id":"moved","url":"http://example.org/first?utm_source=x","text":"%s"}\n' "$(seq -s ' ' 70 90)"
+    seq 1 250 | sed "s/.*/{\"id\":\"copy &\",\"text\":\"$(seq -s ' ' 1 20)\"}/"
+} >copies.jsonl
+doppel add --index copies --on-duplicate link copies.jsonl >/dev/null
+doppel get --index copies --copies http://example.org/first alone same >all
+wc -l <all
+head -n 3 all | show_copies
+tail -n 1 all | show_copies
+doppel get --index copies --copies nobody alone
+echo "exit $?"
+doppel get --index copies --copies alone --quiet
+echo "exit $?"
+echo "== copies go with their original, and the count of duplicates stays when one is removed"
+head -n 4 copies.jsonl >few.jsonl
+copies_of_first() {
+    doppel get --index few first | grep -o '"duplicates":[0-9]*'
+    doppel get --index few --copies first | grep -o '^{"id":"[a-z]*"'
+}
+doppel add --index few --on-duplicate link few.jsonl >/dev/null
+copies_of_first
+doppel remove --index few moved
+copies_of_first
+doppel remove --index few http://example.org/first
+doppel get --index few same | grep -o '"canonical":"[a-z]*"\|"originalId":"[a-z]*"\|"originalGone":true'
+doppel get --index few --copies same
+echo "exit $?"
+head -n 2 few.jsonl | doppel add --index few --on-duplicate link - | cut -c 1-60
+doppel remove --index few same
+copies_of_first
+echo "== an index that only counts copies"
+doppel add --index counts few.jsonl >/dev/null
+doppel get --index counts --copies first alone
+echo "exit $?"
+doppel get --index counts --copies same
+echo "exit $?"
+doppel remove --index counts first

@@ -1,4 +1,4 @@
-# What an import says of documents that are there already, and an import that is refused.
+# What an import reports of documents that the index already has, and an import that is refused.
 line() {
     printf '{"id":"%s","text":"%s"}\n' "$1" "$2"
 }

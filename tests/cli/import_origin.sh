@@ -1,4 +1,4 @@
-# Where a document came from goes into an export and comes back; another place is another document.
+# The origin of a document is exported and imported; another origin is another document.
 text=$(seq -s ' ' 1 60)
 printf '{"id":"a","text":"%s"}\n{"id":"b","url":"http://b.example/","text":"%s"}\n' "$text" "$text" >a.jsonl
 doppel add --index old --on-duplicate link a.jsonl >/dev/null

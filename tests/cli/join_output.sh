@@ -1,4 +1,4 @@
-# Where pairs go: a reader that goes away, a full disk, a file that is whole or absent, an interruption.
+# Where pairs go: a reader that closes the pipe, a full disk, a file that is whole or absent, an interruption.
 seq 4000 | while read -r i; do printf '%x\n' $((i % 64)); done >many.hex
 doppel join --all many.hex | head -n 1
 doppel join --all many.hex >/dev/full
@@ -19,12 +19,8 @@ mkfifo pipe
     sleep 10
 } >pipe &
 feeder=$!
-# A shell starts background commands with SIGINT ignored; python3 gives it back.
-python3 - 2>err <<'END' &
-import os, signal
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp("doppel", ["doppel", "join", "--from", "hex", "many.hex", "pipe", "--output", "pairs"])
-END
+. "$(dirname "$0")/interrupt.inc"
+interruptible join --from hex many.hex pipe --output pairs 2>err &
 command=$!
 sleep 1
 kill -INT $command

@@ -1,4 +1,4 @@
-# The approximate classic: rotations are sorted and neighbours compared; recall is told.
+# The approximate classic: rotations are sorted and neighbours compared; recall is reported.
 for number in 37586 50086 2648 934 40957 2650 64475 40955; do
     printf '%04x\t%d\n' "$number" "$number"
 done >eight.hex

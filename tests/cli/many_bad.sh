@@ -1,4 +1,4 @@
-# Files of bad records: the first ten of each kind are named, all are counted; a JSON document is told from JSONL.
+# Files of bad records: the first ten of each kind are named, all are counted; a JSON document is distinguished from JSONL.
 { echo "["; seq 1 100 | sed 's/.*/  {"id": &, "text": "a"},/'; echo "]"; } >array.json
 printf '{\n  "text": 1\n}\n' >object.json
 printf '{"text": 1,\n"id": 2}\n' >other.json

@@ -1,4 +1,4 @@
-# Copies whose original is gone: they say so, and do not get in the way of export, import and compact.
+# Copies whose original no longer exists: they say so, and do not affect export, import and compact.
 line() {
     printf '{"id":"%s","url":"http://example.org/%s","text":"%s"}\n' "$1" "$1" "$2"
 }

@@ -1,4 +1,4 @@
-# Outputs that are links, devices and pipes: links are followed and stay, what is no plain file is written to.
+# Outputs that are links, devices and pipes: links are followed and kept, pipes and devices are written to directly.
 echo '{"id":"1","text":"one two three four five six"}' >a.jsonl
 echo '{"id":"2","text":"one two three four five six"}' >>a.jsonl
 what() {

@@ -37,3 +37,10 @@ echo "exit $?"
 doppel overlap missing --html none.html
 echo "exit $?"
 ls none.html 2>/dev/null
+echo "== the page begins with a table; names are without the folder that all are in"
+mkdir -p class/one
+seq -s ' ' 1 60 >class/one/anna.txt
+echo "before $(seq -s ' ' 1 60) after" >class/one/ben.txt
+doppel overlap class --html table.html >/dev/null
+grep -o 'All are in <bdi>[^<]*' table.html
+grep -o '<tr><td><bdi>.*</tr>' table.html

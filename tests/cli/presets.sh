@@ -1,4 +1,4 @@
-# Presets of published pipelines: each is what it stands for, and other options count before it.
+# Presets of published pipelines: each means its published settings, and other options override it.
 for id in 1 2 3; do
     echo "{\"id\":\"$id\",\"text\":\"$(seq -s ' ' 100 160) end $id\"}"
 done >a.jsonl

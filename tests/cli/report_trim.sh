@@ -2,16 +2,16 @@
 printf '%s\n' \
     '{"id":"one","text":"A line of its own, by one.\nAccept <b>all</b> cookies & continue here.\n<script>alert(1)</script> is a line of five words."}' \
     '{"id":"t\u202ewo","text":"Two has more words than one has.\nACCEPT <b>ALL</b> cookies, continue here.\nand so on"}' \
-    '{"id":"three","text":"Accept <b>all</b> cookies & continue here\n<script>alert(1)</script> is a line of FIVE words\n."}' \
-    '{"id":"four","text":"accept <b>all</b> cookies continue here\nfour is left"}' \
+    '{"id":"three","url":"https://example.org/three?a=1&b=2","text":"Accept <b>all</b> cookies & continue here\n<script>alert(1)</script> is a line of FIVE words\n."}' \
+    '{"id":"https://example.org/four","url":"javascript:alert(1)","text":"accept <b>all</b> cookies continue here\nfour is left"}' \
     '{"id":"five","text":"nothing of this stands anywhere else"}' >in.jsonl
-# The page without its style, an element a line.
+# The page without its style and its day, an element a line.
 show() {
-    sed 's/<style>.*<\/style>//; s/<[^/!]/\n&/g' "$1" | grep -v '^<\(svg\|rect\|line\|path\|circle\|g\|text\)\|^$'
+    sed 's/<style>.*<\/style>//; s/, [0-9]*-[0-9]*-[0-9]*\. /, DAY. /; s/<[^/!]/\n&/g' "$1" | grep -v '^<\(svg\|rect\|line\|path\|circle\|g\|text\)\|^$'
 }
 doppel trim in.jsonl -o out.jsonl --work run 2>/dev/null
 doppel report --work run -o report.html
-grep -c '<script\|<img\|http-equiv="refresh"\|src=\|href=' report.html
+grep -c '<script\|<img\|http-equiv="refresh"\|src=\|href="[^#h]' report.html
 grep -o "default-src 'none'[^\"]*" report.html
 echo "== the page, but for its timings"
 show report.html | sed '/Time, measured/,$d'
@@ -20,13 +20,13 @@ doppel report --work run -o - | sed 's/[0-9.]* s</N s</g; s/width="[0-9.]*%"//g'
 doppel report --work run -o report.html.gz --threads 1
 gzip -dc report.html.gz | sed 's/[0-9.]* s</N s</g; s/width="[0-9.]*%"//g' | cmp - first && echo same
 doppel report --work run --groups 1 -o - | grep -o 'these are the 1 with the most occurrences'
-doppel report --work run --groups 0 -o - | grep -c 'What repeats most'
+doppel report --work run --groups 0 -o - | grep -c '<h2>What repeats most'
 echo "== passages, against, dropped"
 printf '%s\n' '{"key":"q","body":"<b>all</b> cookies continue here"}' >eval.jsonl
 doppel trim in.jsonl -o out.jsonl --work known --unit passage --words 4 --against eval.jsonl --against-text-key body \
     --against-id-key key --drop-share 0.4 --drop-below 6 2>/dev/null
 doppel report --work known -o known.html
-show known.html | sed '/Time, measured/,$d' | sed -n '/In and out/,/How much/p; /What repeats most/,$p'
+show known.html | sed '/Time, measured/,$d' | sed -n '/<h2>In and out/,/<h2>How much/p; /<h2>What repeats most/,$p'
 echo "== other keys, stop words, long records left out"
 sed 's/"text"/"body"/' in.jsonl >keys.jsonl
 echo '{"id":"long","body":"'"$(seq -s ' ' 1 100)"'"}' >>keys.jsonl

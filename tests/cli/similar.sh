@@ -23,10 +23,30 @@ doppel similar --index seen - <question.txt
 echo "== none"
 doppel similar --index seen d
 echo "exit $?"
+doppel similar --index seen --quiet d
+echo "== none that near: the nearest is named"
+{
+    echo "$(seq -s ' ' 1 170) $(seq -s ' ' 1000 1020)" >edited.txt
+    doppel similar --index seen edited.txt
+    doppel similar --index seen --similarity 0.9 edited.txt
+    doppel similar --index seen c
+    doppel similar --index seen --similarity 0.05 d
+    doppel similar --index seen --distance 0 c
+    : >none.jsonl
+    doppel add --index none none.jsonl
+    doppel similar --index none edited.txt
+} 2>&1
+echo "== in words"
+doppel similar --index seen --similarity 0.3 --print text edited.txt
+script -qec "doppel similar --index seen --similarity 0.3 edited.txt" /dev/null </dev/null | tr -d '\r'
+script -qec "doppel similar --index seen --similarity 0.3 --print jsonl edited.txt" /dev/null </dev/null | head -c 10
+echo
 echo "== by distance"
 doppel add --index crawl --preset crawl --near distance a.jsonl >/dev/null
 doppel similar --index crawl --distance 64 --limit 2 a
 doppel similar --index crawl --similarity 0.5 question.txt | head -n 2
+doppel similar --index crawl --similarity 0.5 --limit 1 --print text question.txt
+doppel similar --index crawl --distance 1 edited.txt
 doppel add --index sampled --preset crawl a.jsonl >/dev/null
 echo "== by a sample"
 doppel similar --index sampled --similarity 0.5 --limit 2 a

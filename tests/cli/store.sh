@@ -1,4 +1,4 @@
-# The commands over a store in Redis: the same verdicts as from a folder, and shared by all who come.
+# The commands over a store in Redis: the same verdicts as from a folder, and shared by all processes.
 . "$(dirname "$0")/redis.inc"
 redis_start
 {
@@ -34,6 +34,15 @@ echo "== without being there"
 doppel check --store "$store?prefix=none" a.jsonl 2>&1 | steady
 doppel remove --store "$store?prefix=none" a 2>&1 | steady
 redis-cli -s redis.sock --scan --pattern '{none}*'
+
+echo "== what a failed command left keeps its settings: other processes may have it open"
+printf 'id,headline\n1,A headline of today\n' >news.csv
+{
+    doppel add --store "$store?prefix=failed" news.csv >/dev/null 2>&1
+    doppel add --store "$store?prefix=failed" --keep-text --text-key headline news.csv
+    doppel add --store "$store?prefix=failed" --text-key headline news.csv | cut -c 1-28
+    doppel remove --store "$store?prefix=failed" 1
+} 2>&1 | steady
 
 echo "== from one to another"
 doppel export --store "$store?prefix=article" | doppel import --store "$store?prefix=copy" --json - | steady

@@ -1,4 +1,4 @@
-# --store: what makes no sense, and a store that nobody can reach. No password is ever shown.
+# --store: invalid values, and a store that cannot be reached. No password is ever shown.
 try() {
     doppel "$@"
     echo "exit $?: $*" | sed 's/secret/***/'

@@ -1,4 +1,4 @@
-# A store that asks for a password, is flushed, goes away and comes back; and a password that nobody gets to see.
+# A store that asks for a password, is flushed, stops and restarts; and a password that is never shown.
 . "$(dirname "$0")/redis.inc"
 redis_start --appendonly yes --appendfsync always --requirepass sec/ret
 echo '{"id":"a","text":"some words for a document, and some more"}' >a.jsonl

@@ -6,3 +6,21 @@ done
 doppel overlap --threshold=0.3 a
 doppel similar --top-k 3 a
 doppel serve --port 80
+echo "== commands" >&2
+for command in dedupe deduplicate fingerprnt Dedup decontaminate delete rm del ls search nothing-like-it; do
+    doppel $command a.jsonl
+done
+echo "== what is no command, and too far from any" >&2
+for command in why explain group members undo restore uniq init index ui web plagiarism mark list clean merge claen tirm; do
+    doppel $command a.jsonl
+done
+for option in --columns --explain --csv --sim --tresh --mark --mrak; do
+    doppel dedup $option 1 a.jsonl -o b.jsonl
+done
+doppel dedup --keep 2 a.jsonl -o b.jsonl
+for version in version -v -V; do
+    doppel $version | cmp - /dev/stdin <<END && echo same
+$(doppel --version)
+END
+done
+doppel 2>&1 | awk 'END { print (NR <= 25 ? "a screen" : NR " lines") }'

@@ -1,4 +1,4 @@
-# trim: repeated lines are cut, all but the first; which one stays, which documents are dropped, the account of it all.
+# trim: repeated lines are cut, all but the first; which one is kept, which documents are dropped, the summary.
 line() {
     printf '{"id":"%s","text":"%s"}\n' "$1" "$2"
 }

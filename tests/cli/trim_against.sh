@@ -51,3 +51,11 @@ for options in '--keep last' '--min-count 3' '--keep-first off' '--within docume
     try train.jsonl --against eval.jsonl $options -o out2.jsonl
 done
 ls
+echo "== whole documents are compared: a hint where the known ones are far shorter"
+{
+    line l1 "$(seq -s ' ' 1 200) What is the capital of France, and why? $(seq -s ' ' 300 500)"
+    line l2 "$(seq -s ' ' 600 900)"
+} >long.jsonl
+doppel dedup long.jsonl --against eval.jsonl -o /dev/null 2>&1
+doppel dedup eval.jsonl --against long.jsonl -o /dev/null 2>&1
+doppel dedup long.jsonl --against long.jsonl -o /dev/null 2>&1

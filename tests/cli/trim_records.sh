@@ -1,4 +1,4 @@
-# trim: records stay as they are but for the cuts; documents of other formats; stdin; compressed output; --annotate.
+# trim: records are unchanged except for the cuts; documents of other formats; stdin; compressed output; --annotate.
 cat >a.jsonl <<'END'
 {"id":"1","text":"Caf\u00e9 au lait is served here\nThis \"little\" place \/ bar is open\u000aA\\B \ud83d\ude00"}
   { "more" : [1,{"a":"\u00e9\/\ud83d\ude00"}], "text" : "Own line \u00e9\/\n\u0043af\u00e9 au lait is served here\r\n\ud83d\ude00 end\t\u0000\u2028" ,"e":1.50e+3, "id":2 }  

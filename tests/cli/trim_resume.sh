@@ -33,11 +33,7 @@ ls none.jsonl* 2>/dev/null || echo "no output"
 echo "== interrupted while it writes"
 seq 1 3000 | sed "s/.*/{\"id\":&,\"text\":\"& $(seq -s ' ' 1 2000)\\\\nthe last line of them all\"}/" >many.jsonl
 mkfifo out
-# A shell starts background commands with SIGINT ignored; python3 gives it back.
-python3 -c '
-import os, signal
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execvp("doppel", "doppel trim many.jsonl -o out --work stopped".split())' 2>stderr &
+interruptible trim many.jsonl -o out --work stopped 2>stderr &
 command=$!
 exec 3<out
 head -c 1 <&3

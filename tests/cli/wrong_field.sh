@@ -1,4 +1,4 @@
-# Inputs that could not be read, all in all: exit code 3, and what was there before stays.
+# Inputs that could not be read, as a whole: exit code 3, and existing outputs are unchanged.
 i=0
 while [ $i -lt 1200 ]; do
     i=$((i + 1))
@@ -107,3 +107,15 @@ printf 'nr,question,answer\n1,one two three four five,six\n' > faq.csv
 doppel dedup --id-key nr --text-key question,answr faq.csv -o - 2>&1
 echo '{"id":1,"question":"one two three four five"}' > faq.jsonl
 doppel dedup --text-key question,answr,meta.text faq.jsonl -o - 2>&1
+echo "== a column that the header does not have, alone or as one of several: nothing is written" >&2
+printf 'id,headline,body\n1,Head one,"some text, longer than the headline"\n' >news.csv
+tr , '\t' <news.csv >news.tsv
+for key in headlin,body headline,bod boddy words; do
+    doppel dedup news.csv --text-key $key -o news.out
+    echo "exit $?" >&2
+done
+doppel dedup news.tsv --text-key headlin,body -o news.out
+doppel dedup news.csv --text-key headlin,body --strict -o news.out
+ls news.out 2>/dev/null
+doppel dedup news.csv --text-key headlin,body --allow-bad -o news.out
+doppel dedup news.csv --text-key body --against news.tsv --against-text-key boddy -o news2.out

@@ -19,7 +19,7 @@ except ImportError:
     pass  # the tests that need it say so themselves
 else:
     # The same examples in every run of `make test`, fewer with the sanitizers; others each time at full size.
-    count = 500 if FULL else 15 if "libasan" in os.environ.get("LD_PRELOAD", "") else 25
+    count = 500 if FULL else 5 if "libasan" in os.environ.get("LD_PRELOAD", "") else 25
     hypothesis.settings.register_profile("doppel", deadline=None, database=None, derandomize=not FULL, max_examples=count)
     hypothesis.settings.load_profile("doppel")
 

@@ -5,6 +5,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -106,3 +107,44 @@ def run_python(code, *arguments, timeout=60, **environment):
                           timeout=timeout, env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def run_threads(work, count):
+    """work(number) on as many threads at the same time."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+_INTERRUPTED = """
+import json, os, signal, sys, threading, time
+sys.path.insert(0, sys.argv[1])
+import doppel
+from documents import many_texts
+call, options = getattr(doppel, sys.argv[2]), json.loads(sys.argv[3])
+texts = [text.replace(" ka", "\\nka") for text in many_texts(int(sys.argv[4]))]
+sent = []
+def send():
+    time.sleep(float(sys.argv[5]))
+    sent.append(time.monotonic())
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=send, daemon=True).start()
+try:
+    while True:
+        call(texts, threads=2, **options)
+except KeyboardInterrupt:
+    took = time.monotonic() - sent[0]
+    assert took < float(sys.argv[6]), took
+    assert len(doppel.dedup(["one text that is here", "ONE TEXT that is here"])) == 1
+    assert doppel.trim(["one text that is here"] * 2) == ["one text that is here", ""]
+    print("interrupted")
+"""
+LATEST = 10 if SANITIZED else 1  # seconds until a call ends that was interrupted
+
+
+def check_interrupt(call, count, after, **options):
+    """Ctrl-C, some seconds after a call on many texts has begun, ends it, and other calls work then."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    assert run_python(_INTERRUPTED, here, call, json.dumps(options), count, after, LATEST) == "interrupted\n"

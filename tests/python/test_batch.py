@@ -16,8 +16,8 @@ import pytest
 
 import doppel
 from doppel import _batch, _doppel
-from documents import (SANITIZED, changed, make_documents, make_text, many_texts, needs_command, read_jsonl, resident,
-                       run_command, run_python, write_jsonl)
+from documents import (SANITIZED, changed, check_interrupt, make_documents, make_text, many_texts, needs_command,
+                       read_jsonl, resident, run_command, run_python, run_threads, write_jsonl)
 
 try:
     from hypothesis import given, strategies as st
@@ -524,8 +524,8 @@ BAD_OPTIONS = [
     ({"progress": 5}, TypeError, "progress"), ({"colour": 1}, TypeError, "colour"),
     ({"keep_copies": 0}, ValueError, "keep_copies: 1, the default"), ({"keep_copies": -1}, ValueError, "keep_copies"),
     ({"only_contained": 2}, ValueError, "only_contained: expected a share"),
-    ({"only_contained": 0.5, "by": "url"}, ValueError, "only_contained and by url or title"),
-    ({"only_contained": 0.5, "link": "any"}, ValueError, "only_contained and chains"),
+    ({"only_contained": 0.5, "by": "url"}, ValueError, "only_contained cannot be combined with by url or title"),
+    ({"only_contained": 0.5, "link": "any"}, ValueError, "only_contained cannot be combined with chains"),
 ]
 
 
@@ -660,43 +660,13 @@ def test_many_threads_at_the_same_time():
     def work(number):
         for _ in range(3):
             found[number] = doppel.dedup(documents[number], threads=2).mask.to_list()
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(10)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(work, 10)
     assert found == expected
-
-
-INTERRUPTED = """
-import os, signal, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-import doppel
-from documents import many_texts
-texts = many_texts(int(sys.argv[3]))
-call = getattr(doppel, sys.argv[2])
-sent = []
-def send():
-    time.sleep(float(sys.argv[4]))
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=send, daemon=True).start()
-try:
-    while True:
-        call(texts, threads=2)
-except KeyboardInterrupt:
-    took = time.monotonic() - sent[0]
-    assert took < float(sys.argv[5]), took
-    assert len(doppel.dedup(["one text that is here", "ONE TEXT that is here"])) == 1
-    print("interrupted")
-"""
-LATEST = 10 if SANITIZED else 1  # seconds
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @pytest.mark.parametrize("call, after", [("dedup", 0.05), ("dedup", 0.3), ("overlap", 0.2)])
 def test_ctrl_c_ends_a_call_within_a_second(call, after, full):
-    assert run_python(INTERRUPTED, HERE, call, 100_000 if full else 8_000, after, LATEST) == "interrupted\n"
+    check_interrupt(call, 100_000 if full else 8_000, after)
 
 
 def test_a_signal_handler_that_returns_does_not_end_the_call(large):

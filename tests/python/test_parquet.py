@@ -17,8 +17,8 @@ import pytest
 
 import doppel
 from conftest import FULL
-from documents import (SANITIZED, make_documents, many_texts, needs_command, read_jsonl, resident, run_command,
-                       run_python, write_jsonl)
+from documents import (SANITIZED, as_options, make_documents, many_texts, needs_command, read_jsonl, resident,
+                       run_command, run_python, write_jsonl)
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -85,6 +85,73 @@ def test_the_same_rows_go_as_from_jsonl(options, way):
     for threads in (1, 7) if FULL or not options else ():
         doppel.dedup_files("documents.parquet", "threads.parquet", threads=threads, **options, **way)
         assert pq.read_table("threads.parquet").equals(pq.read_table("unique.parquet"))
+
+
+# Texts in a struct in a struct, and in two columns, of which some are null; a column with the name of a path.
+NESTED = [{"meta": {"id": d["id"], "lang": d["lang"], "page": {"text": d["text"], "url": d["url"]}} if n % 29 else None, "n.x": str(n),
+           "question": d["text"][:40] if n % 7 else None, "answer": d["text"][40:] if n % 5 else None, "number": n % 3,
+           "n": {"x": "not this one"}}
+          for n, d in enumerate(DOCUMENTS)]
+KEYS = [{"text": "meta.page.text", "id": "meta.id"}, {"text": "question,answer", "id": "n.x"},
+        {"text": "answer,nothing,question", "id": "meta.id,number,n.x", "url": "meta.page.url", "by": "content,url"},
+        {"text": "nothing,meta.page.text", "id": "n.x", "keep": "largest:number", "within": "meta.lang"}]
+
+
+@needs_command
+@pytest.mark.filterwarnings("ignore:.*(rows were left out|no record has):RuntimeWarning")
+@pytest.mark.parametrize("keys", KEYS, ids=str)
+def test_keys_mean_what_they_mean_in_jsonl(keys, way):
+    options = {**keys, "allow_bad": True}
+    run_command("dedup", write_jsonl("nested.jsonl", NESTED), "-o", "kept.jsonl", "--removed", "expected.jsonl", **options)
+    table = write("nested.parquet", pa.Table.from_pylist(NESTED), row_group_size=37)
+    doppel.dedup_files(table, "kept.parquet", removed="removed.jsonl", **options)
+    assert pq.read_table("kept.parquet")["n.x"].to_pylist() == [row["n.x"] for row in read_jsonl("kept.jsonl")]
+    found = [[(row["id"], row["originalId"]) for row in read_jsonl(name)] for name in ("removed.jsonl", "expected.jsonl")]
+    places = [[tuple(str(id).replace("nested.jsonl", "nested.parquet") for id in pair) for pair in each] for each in found]
+    assert places[0] == places[1] and found[0]
+
+
+def test_keys_of_data_in_memory():
+    rows = [row for row in NESTED if row["meta"] and (row["question"], row["answer"]) != (None, None)]
+    table = pa.Table.from_pylist(rows)
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    for given in (["question", "answer"], "question,answer", "meta.page.text"):
+        expected = doppel.dedup([{"id": row["n.x"], "text": row["meta"]["page"]["text"] if given == "meta.page.text" else
+                                  "\n".join(part for part in (row["question"], row["answer"]) if part is not None)} for row in rows]).removed
+        assert len(expected)
+        for data in (rows, table, columns, table.to_batches()[0], [dict(row) for row in rows].__iter__()):
+            assert doppel.dedup(data, text=given, id="n.x").removed.to_list() == expected.to_list()
+        for library, make in (("polars", "DataFrame"), ("pandas", "DataFrame")):
+            frame = getattr(pytest.importorskip(library), make)(rows)
+            assert doppel.dedup(frame, text=given, id="n.x").removed.to_list() == expected.to_list()
+    assert doppel.dedup(table, text="meta.page.text", id="meta.id").removed[0]["id"] in {r["meta"]["id"] for r in rows}
+
+
+def test_keys_that_name_nothing_are_told_with_what_there_is():
+    table = pa.Table.from_pylist(NESTED[1:3])
+    write("nested.parquet", table)
+    said = "the columns are meta, n.x, question, answer, number, n"
+    for key in ("meta.none", "none,nothing", "question.x"):
+        with pytest.raises(KeyError, match=f'data: no column "{key}"; {said}'):
+            doppel.dedup(table, text=key)
+        with pytest.raises(doppel.InputError, match=f'inputs: nested.parquet: has no column "{key}" or "html".*its {said[4:]}'):
+            doppel.dedup_files("nested.parquet", "kept.parquet", text=key)
+    with pytest.raises(doppel.InputError, match='the column "meta" is of the Arrow type "\\+s", which is no text'):
+        doppel.dedup_files("nested.parquet", "kept.parquet", text="meta")
+    with pytest.raises(ValueError, match='id: "question,n.x" names 2 columns: name one'):
+        doppel.dedup(table, text="answer,question", id="question,n.x")
+
+
+def test_only_what_is_asked_for_is_read_of_a_struct(monkeypatch):
+    """Other columns, and other parts of a struct, may be large."""
+    asked = []
+    plain = pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches",
+                        lambda self, **how: asked.append(how["columns"]) or plain(self, **how))
+    monkeypatch.setattr(_parquet, "_free_memory", lambda: 0)
+    write("nested.parquet", pa.Table.from_pylist(NESTED[1:20]))
+    doppel.dedup_files("nested.parquet", dry_run=True, text="meta.page.text", id="n.x")
+    assert asked and all({*columns} == {"n.x", "meta.page.text"} for columns in asked)
 
 
 @needs_command
@@ -264,14 +331,44 @@ def test_annotate_adds_what_was_decided(way):
     write("a.parquet", TABLE.append_column("group", pa.array([7, 8, 9])).append_column("x", pa.array([[1], [], None])))
     doppel.dedup_files("a.parquet", "all.parquet", annotate=True, **way)
     table = pq.read_table("all.parquet")
-    assert table.column_names == ["id", "text", "score", "x", "group", "isDuplicate", "originalId"]
+    assert table.column_names == ["id", "text", "score", "x", "group", "isDuplicate", "originalId", "kept", "groupSize"]
     assert table.drop(["text", "score", "x"]).to_pylist() == [
-        {"id": "a", "group": "a", "isDuplicate": False, "originalId": None},
-        {"id": "b", "group": "b", "isDuplicate": False, "originalId": None},
-        {"id": "c", "group": "a", "isDuplicate": True, "originalId": "a"}]
+        {"id": "a", "group": "a", "isDuplicate": False, "originalId": None, "kept": True, "groupSize": 2},
+        {"id": "b", "group": "b", "isDuplicate": False, "originalId": None, "kept": True, "groupSize": 1},
+        {"id": "c", "group": "a", "isDuplicate": True, "originalId": "a", "kept": False, "groupSize": 2}]
     assert table["x"].to_pylist() == [[1], [], None]
     with pytest.raises(ValueError, match="annotate: only Parquet"):
         doppel.dedup_files("a.parquet", "all.jsonl", annotate=True)
+
+
+@needs_command
+@pytest.mark.parametrize("how", ["module", "command"])
+def test_groups_are_counted_as_in_jsonl(how, way):
+    rows = [{**row, "text": None if n % 31 == 30 else row["text"], "of": {"lang": row["lang"]} if n % 9 else None}
+            for n, row in enumerate(DOCUMENTS)]
+    options = {"annotate": True, "count_by": "of.lang", "annotate_prefix": "d_", "keep_copies": 2, "allow_bad": True}
+    run_command("dedup", write_jsonl("a.jsonl", rows), "-o", "all.jsonl", **options)
+    write("a.parquet", pa.Table.from_pylist(rows), row_group_size=37)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # of rows without a text
+        if how == "module":
+            doppel.dedup_files("a.parquet", "all.parquet", **options, **way)
+        else:
+            run_python("import sys; from doppel._command import main; sys.exit(main() > 1)", "dedup", "a.parquet", "-o",
+                       "all.parquet", *as_options(options))
+    table, expected = pq.read_table("all.parquet"), read_jsonl("all.jsonl")
+    assert table.schema.field("d_groupCounts").type == pa.map_(pa.string(), pa.int64())
+    assert table.schema.field("d_groupSize").type == pa.int64() and table.schema.field("d_kept").type == pa.bool_()
+    added = ["d_group", "d_isDuplicate", "d_originalId", "d_groupSize", "d_groupCounts"]
+    found = [{**row, "d_groupCounts": None if row["d_groupCounts"] is None else dict(row["d_groupCounts"])}
+             for row in table.select(["id", *added]).to_pylist()]
+    assert found == [{name: row[name] for name in ["id", *added]} for row in expected]
+    assert max(row["d_groupSize"] for row in found) > 2 and any(len(row["d_groupCounts"] or ()) > 1 for row in found)
+    kept = doppel.dedup_files("a.jsonl", "kept.jsonl", keep_copies=2, allow_bad=True)["kept"]
+    assert table["d_kept"].to_pylist().count(True) == kept > sum(not row["d_isDuplicate"] for row in found)
+    for name in ("count_by", "annotate_prefix"):
+        with pytest.raises(ValueError, match=f"{name} needs annotate=True"):
+            doppel.dedup_files("a.parquet", "all.parquet", **{name: "lang"})
 
 
 def test_rows_without_a_text_are_left_out_and_counted(way):

@@ -8,20 +8,18 @@ import json
 import os
 import random
 import re
-import threading
 
 import pytest
 
 import doppel
-from documents import (PLAIN, SANITIZED, WORDS, make_text, needs_command, read_jsonl, resident, run_command, run_python,
-                       write_jsonl)
-from test_batch import LATEST, TABLES, as_arrays, library
+from documents import (PLAIN, WORDS, check_interrupt, make_text, needs_command, read_jsonl, resident, run_command,
+                       run_threads, write_jsonl)
+from test_batch import TABLES, as_arrays, library
 
 FOOTER = "All rights reserved by the publisher."
 TEXTS = [f"First page.\n{FOOTER}", f"Second page.\n{FOOTER}", FOOTER]
 CUT = [TEXTS[0], "Second page.\n", ""]
 UNITS = ["line", "sentence", "paragraph", "passage"]
-HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def make_pages(count, seed=1):
@@ -159,7 +157,8 @@ def test_the_command_gives_the_same(options, tmp_path, monkeypatch):
     cut = doppel.trim(PAGES, **options)
     assert cut == read_jsonl(tmp_path / "cut.jsonl")
     assert cut.spans.to_list() == read_jsonl(tmp_path / "spans.jsonl")
-    assert cut.dropped.to_list() == read_jsonl(tmp_path / "dropped.jsonl")
+    dropped = [{name: value for name, value in one.items() if name != "originalId"} for one in read_jsonl(tmp_path / "dropped.jsonl")]
+    assert cut.dropped.to_list() == dropped
     figures = {name: lines[0][name] for name in cut.summary if name in lines[0]}
     assert len(figures) > 10 and figures == {**{name: cut.summary[name] for name in figures}, "bytes": figures["bytes"]}
     monkeypatch.chdir(tmp_path)
@@ -361,7 +360,7 @@ def test_ids_of_any_kind():
     ({"recipe": "simhash64:chars=3"}, ValueError, "chars"),
     ({"recipe": "none"}, ValueError, "recipe"),
     ({"text": "body"}, KeyError, 'no column "body"'),
-    ({"text": 5}, TypeError, "text: expected str, not int"),
+    ({"text": 5}, TypeError, "text: expected str or a list of str, not int"),
     ({"id": "key"}, KeyError, 'id: no column "key"'),
     ({"threads": -1}, ValueError, "threads"),
     ({"missing": "no"}, ValueError, "missing"),
@@ -436,32 +435,9 @@ def test_a_progress_that_raises_ends_the_call(large):
     assert calls[-1][0] == calls[-1][1] > 0
 
 
-INTERRUPTED = """
-import os, random, signal, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-import doppel
-from documents import many_texts
-texts = [text.replace(" ka", "\\nka") for text in many_texts(int(sys.argv[2]))]
-sent = []
-def send():
-    time.sleep(float(sys.argv[4]))
-    sent.append(time.monotonic())
-    os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=send, daemon=True).start()
-try:
-    while True:
-        doppel.trim(texts, unit=sys.argv[3], threads=2)
-except KeyboardInterrupt:
-    took = time.monotonic() - sent[0]
-    assert took < float(sys.argv[5]), took
-    assert doppel.trim(["one text that is here"] * 2) == ["one text that is here", ""]
-    print("interrupted")
-"""
-
-
 @pytest.mark.parametrize("unit, after", [("line", 0.05), ("line", 0.2), ("passage", 0.4)])
 def test_ctrl_c_ends_a_call_within_a_second(unit, after, full):
-    assert run_python(INTERRUPTED, HERE, 60_000 if full else 8_000, unit, after, LATEST) == "interrupted\n"
+    check_interrupt("trim", 60_000 if full else 8_000, after, unit=unit)
 
 
 def test_many_threads_at_the_same_time():
@@ -471,11 +447,7 @@ def test_many_threads_at_the_same_time():
     def work(seed):
         for _ in range(3):
             found[seed] = answers(texts_of(seed), threads=2)
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    run_threads(work, 6)
     assert found == expected
 
 
@@ -541,6 +513,40 @@ def test_files_of_lines(pages):
         spans.setdefault(span.pop("id"), []).append(span)
     assert read_jsonl("all.jsonl") == [{**page, "spans": spans.get(page["id"], [])} for page in PAGES]
     assert sorted(os.listdir()) == ["all.jsonl", "cut.jsonl", "dropped.jsonl.gz", "pages.jsonl", "spans.jsonl"]
+
+
+@pytest.mark.parametrize("memory", [0, 1])  # held, and read again
+def test_parquet_gives_what_lists_give(pages, memory):
+    pa, pq = library("pyarrow"), library("pyarrow.parquet")
+    pq.write_table(pa.Table.from_pylist(PAGES), "pages.parquet", row_group_size=37)
+    expected = doppel.trim(PAGES, drop_share=0.8)
+    doppel.trim_files("pages.parquet", "cut.parquet", spans="spans.jsonl", drop_share=0.8, memory=memory)
+    assert pq.read_table("cut.parquet").to_pylist() == expected and read_jsonl("spans.jsonl") == expected.spans.to_list()
+    doppel.trim_files("pages.parquet", "all.parquet", annotate=True, memory=memory)
+    doppel.trim_files(pages, "all.jsonl", annotate=True)
+    assert pq.read_table("all.parquet").to_pylist() == read_jsonl("all.jsonl")
+
+
+@pytest.mark.parametrize("memory", [0, 1])
+def test_a_text_in_a_struct_is_cut_there(pages, memory):
+    pa, pq = library("pyarrow"), library("pyarrow.parquet")
+    rows = [{"id": page["id"], "meta": {"n": n, "page": {"text": page["text"], "x.y": "as it is"}}}
+            for n, page in enumerate(PAGES)]
+    expected = doppel.trim(rows, text="meta.page.text")
+    assert [row["meta"]["page"]["text"] for row in expected] == [page["text"] for page in doppel.trim(PAGES)]
+    assert expected[0]["meta"]["page"]["x.y"] == "as it is" and rows[-1]["meta"]["page"]["text"] == PAGES[-1]["text"]
+    table = pa.Table.from_pylist(rows)
+    pq.write_table(table, "nested.parquet", row_group_size=37)
+    doppel.trim_files("nested.parquet", "cut.parquet", text="meta.page.text", memory=memory)
+    assert pq.read_table("cut.parquet").to_pylist() == expected and pq.read_schema("cut.parquet").equals(table.schema)
+    doppel.trim_files(write_jsonl("nested.jsonl", rows), "cut.jsonl", text="meta.page.text")
+    assert read_jsonl("cut.jsonl") == expected
+    for data in (table, table.to_pandas()):
+        with pytest.raises(ValueError, match='text: "meta.page.text" is in a struct, where tables cannot be cut: make it'):
+            doppel.trim(data, text="meta.page.text")
+    for data in (rows, table):
+        with pytest.raises(ValueError, match="text: one column is cut, not several"):
+            doppel.trim(data, text=["meta.page.text", "id"])
 
 
 def test_a_dry_run_writes_no_documents(pages):

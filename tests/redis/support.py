@@ -11,31 +11,21 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import DOPPEL, FULL, ROOT, wait_for_end, wait_until  # noqa: E402
+
 sys.path.insert(0, os.path.join(ROOT, "scripts"))
 from service import nodes  # noqa: E402
 from service import redis as services  # noqa: E402
 
-FULL = os.environ.get("DOPPEL_SUITE") == "full"
-BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
-DOPPEL = os.path.join(BUILD, "doppel")
 PATIENCE = 900 if FULL else 120  # seconds for anything that is waited for: far more than it takes
 FOLDER = tempfile.mkdtemp(prefix="doppel-redis-")
 
 
 def wait_for(what, ready, every=0.02):
-    """What ready gives once it is true."""
-    limit = time.monotonic() + PATIENCE
-    while True:
-        found = ready()
-        if found:
-            return found
-        if time.monotonic() > limit:
-            raise AssertionError(f"{what}: not within {PATIENCE} s")
-        time.sleep(every)
+    return wait_until(what, ready, PATIENCE, every)
 
 
 # ---- servers
@@ -250,11 +240,7 @@ class Doppel:
     def ended(self):
         """Waits for its end; gives its exit code. A crash is no end."""
         try:
-            code = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGABRT)
-            self.process.wait()
-            raise AssertionError(f"{' '.join(self.command)} does not end; it said:\n{self.said()}") from None
+            code = wait_for_end(self.process, self.command, self.said, PATIENCE)
         finally:
             Doppel.running.discard(self)
         assert code >= 0 and "Sanitizer" not in self.said(), f"{' '.join(self.command)}: {code}\n{self.said()}"

@@ -1,4 +1,4 @@
-"""grouping.py - which documents stay, by definition: every two documents are compared, one after the other.
+"""grouping.py - which documents are kept, by definition: every two documents are compared, one after the other.
 
 Documents are near by the similarity of their shingles as reference.py makes them (and a shared band of their
 signatures, for that is how they are looked for), by the distance of their fingerprints, by their words or by their URL.

@@ -244,7 +244,7 @@ def test_annotated_records_hold_what_they_held_and_what_was_decided():
             copy, members = original is not d, groups[original.position]
             counts = None if copy else counts_of(members, "site")
             added = {"group": original.id, "isDuplicate": copy, "originalId": original.id if copy else None,
-                     "groupSize": len(members), "groupCounts": counts and dict(counts) or (None if copy else {})}
+                     "kept": not copy, "groupSize": len(members), "groupCounts": counts and dict(counts) or (None if copy else {})}
             got = json.loads(line)
             assert got == {**d.record, **{prefix + name: value for name, value in added.items()}}, (str(c), line)
             assert copy or list(got[prefix + "groupCounts"].items()) == counts, (str(c), line)
@@ -253,11 +253,13 @@ def test_annotated_records_hold_what_they_held_and_what_was_decided():
 def test_some_copies_of_each_group_are_kept():
     for c in collections():
         copies = c.rng.choice([1, 2, 3, 50])
-        kept, removed, summary = c.dedup(*c.against, "--keep-copies", copies)
+        gone = os.path.join(c.folder, "gone.jsonl")
+        kept, removed, summary = c.dedup(*c.against, "--keep-copies", copies, "--removed-documents", gone)
         decided = grouping.decide(c.documents, c.rules)
         spared = grouping.spared(c.documents, decided, c.rules, copies)
         stays = [decided[d.position][0] is d or d.position in spared for d in c.new]
         assert kept == [d.line for d, stay in zip(c.new, stays) if stay], (str(c), copies)
+        assert read_lines(gone) == [d.line for d, stay in zip(c.new, stays) if not stay], (str(c), copies)
         assert [json.loads(line)["id"] for line in removed] == [d.id for d, stay in zip(c.new, stays) if not stay], str(c)
         assert summary["kept"] == len(kept) and summary["removed"] == len(removed), str(c)
 

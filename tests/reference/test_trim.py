@@ -1,7 +1,7 @@
 """test_trim.py - doppel trim against trim.py, on small random corpora in which nearly everything repeats.
 
     test_trim.py            all tests
-    test_trim.py SEED...    these corpora only; their files and commands stay in a folder that is printed
+    test_trim.py SEED...    these corpora only; their files and commands are kept in a folder that is printed
 """
 import ctypes
 import json

@@ -206,7 +206,7 @@ def test_cut_archives_give_what_is_whole():
             path = write(folder, name, [*records[:whole], part])
             documents, reports, counts = inputs.read([path.encode()])
             same(documents, {n: want for n, want in expected.items() if n <= whole}, (i, whole))
-            assert reports[0][1:] == (whole + 1, "the file breaks off within this record"), (reports, whole)
+            assert reports[0][1:] == (whole + 1, "the file ends within this record"), (reports, whole)
             assert counts.unopened == counts.bad == 1
 
 

@@ -15,10 +15,9 @@ import tempfile
 import unittest
 from urllib.parse import quote
 
-FULL = os.environ.get("DOPPEL_SUITE") == "full"
-BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
-DOPPEL = os.path.join(BUILD, "doppel")
-SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import DOPPEL, FULL, SANITIZED, add_by_library  # noqa: E402,F401
+
 # The leak sanitizer traces its own process, which the sandbox forbids.
 SANDBOX = ["--sandbox", "off"] if SANITIZED else []
 

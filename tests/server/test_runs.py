@@ -13,6 +13,8 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
+from urllib.parse import quote
 
 import support
 import words
@@ -36,6 +38,24 @@ def corpus():
 
 def jsonl(records):
     return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def memory(server):
+    """The most bytes of memory that a server had."""
+    with open(f"/proc/{server.process.pid}/status") as file:
+        return 1024 * int(next(line.split()[1] for line in file if line.startswith("VmHWM")))
+
+
+def open_bytes(server, folder):
+    """The bytes of the files below a folder that a server has open, with or without a name."""
+    total, files = 0, f"/proc/{server.process.pid}/fd"
+    for name in os.listdir(files):
+        try:
+            if os.readlink(os.path.join(files, name)).startswith(folder):
+                total += os.stat(os.path.join(files, name)).st_blocks * 512
+        except OSError:
+            pass
+    return total
 
 
 class RunTest(support.ServerTest):
@@ -118,6 +138,8 @@ class Runs(RunTest):
         run = self.finish(self.upload(table.encode(), "?name=t.csv&textKey=body&idKey=key", {"Content-Type": "text/csv"}))
         self.assertEqual((run["documents"], run["removed"], run["largest"][0]["id"]), (3, 1, "k0"))
         self.assertEqual(json.loads(self.server.get(f"/v1/runs/{run['id']}/removed")[2])["id"], "k2")
+        kept = self.server.get(f"/v1/runs/{run['id']}/kept")[2].splitlines()
+        self.assertEqual([list(json.loads(line)) for line in kept], [["key", "body"]] * 2)
         self.delete(run)
         body = jsonl({"id": number, "text": text} for number, text in enumerate(texts))
         for packed in (gzip.compress(body), words.zstd(body)):
@@ -126,6 +148,172 @@ class Runs(RunTest):
             self.delete(run)
         run = self.finish(self.upload(gzip.compress(body), "", {**LINES, "Content-Encoding": "gzip"}))
         self.assertEqual(run["removed"], 1)
+        self.delete(run)
+
+    def test_made_ids_have_the_name_of_the_file(self):
+        """A document without an id is NAME:LINE, as with `doppel dedup NAME`: nothing shows where the server keeps the file."""
+        texts = [words.text("m1"), words.text("m2"), words.near("m1"), words.text("m1")]
+        table = "text,other\n" + "".join(f"{text},1\n" for text in texts)
+        empty = "other,id,text\n" + "".join(f"1,,{text}\n" for text in texts)
+        for name, body in (("my \"pages\".jsonl", jsonl({"text": text} for text in texts).decode()), ("sub/pages.json", json.dumps([{"text": text} for text in texts])),
+                           ("t.csv", table), ("empty.csv", empty), ("one.txt", texts[0]), ("page.html", "<p>" + texts[0])):
+            with tempfile.TemporaryDirectory() as folder:
+                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(body)
+                subprocess.run([support.DOPPEL, "dedup", name, "-o", "out.jsonl", "--removed", "gone.jsonl"], cwd=folder, check=True, capture_output=True)
+                with open(os.path.join(folder, "out.jsonl"), "rb") as kept, open(os.path.join(folder, "gone.jsonl"), "rb") as removed:
+                    expected = kept.read(), removed.read()
+            run = self.finish(self.upload(body.encode(), "?name=" + quote(name), {"Content-Type": "application/octet-stream"}))
+            self.assertEqual(run["state"], "done", name)
+            answers = [self.server.get(f"/v1/runs/{run['id']}/{way}")[2] for way in ("kept", "removed", "groups", "examples")]
+            self.assertEqual(tuple(answers[:2]), expected)
+            for answer in (run, *answers):
+                self.assertNotIn("doppel-runs-", str(answer), name)
+            for group in run["largest"]:
+                self.assertEqual((group["id"], [copy["id"] for copy in group["copies"]]),
+                                 (json.loads(expected[1].splitlines()[0])["originalId"], [json.loads(line)["id"] for line in expected[1].splitlines()]))
+                self.assertTrue(group["id"].startswith(name + ":"), group)
+            self.delete(run)
+
+    def test_groups_at_a_threshold(self):
+        run = self.finish(self.upload(jsonl(corpus())))
+        at = {}
+        for similarity in (0.5, 0.66, 0.8, 0.9, 0.97, 1):
+            found = self.server.get(f"/v1/runs/{run['id']}/groups?similarity={similarity}")[2]
+            removed = [json.loads(line) for line in self.server.get(f"/v1/runs/{run['id']}/removed?similarity={similarity}")[2].splitlines()]
+            originals = [one["originalId"] for one in removed]
+            self.assertEqual((found["similarity"], found["documents"], found["removed"], found["kept"], found["groups"]),
+                             (similarity, len(corpus()), len(removed), len(corpus()) - len(removed), len(set(originals))))
+            self.assertEqual(found["identical"], sum(one["similarity"] == 1 for one in removed))
+            sizes = [group["size"] for group in found["largest"]]
+            self.assertEqual(sizes, sorted((1 + originals.count(one) for one in set(originals)), reverse=True)[:24])
+            for group in found["largest"]:
+                copies = [(one["id"], one["similarity"]) for one in removed if one["originalId"] == group["id"]]
+                self.assertEqual([(copy["id"], copy["similarity"]) for copy in group["copies"]], copies[:6])
+                self.assertTrue(group["title"] or group["id"] in ("empty",))
+            at[similarity] = found
+        self.assertGreater(at[0.5]["removed"], at[0.97]["removed"])
+        own = self.server.get(f"/v1/runs/{run['id']}/groups")[2]
+        self.assertEqual(own, at[0.8])
+        self.assertEqual(own["largest"], run["largest"])
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?limit=3")[2]["largest"], run["largest"][:3])
+        # In hundredths, from the least threshold on.
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?similarity=0.891")[2], at[0.9])
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?similarity=0.3")[2], at[0.5])
+        self.delete(run)
+        run = self.finish(self.upload(jsonl(corpus()), "?similarity=0.855"))
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?similarity=0.855")[2]["similarity"], 0.855)
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?similarity=0.9")[2], at[0.9])
+        self.delete(run)
+
+    def test_another_field_for_the_text(self):
+        """A file whose text has another name fails, and says which fields there are; its run is repeated with one of them."""
+        texts = [words.text("f1"), words.text("f2"), words.near("f1")]
+        rows = [{"key": f"k{number}", "Headline, long": f"no {number}", "body": text} for number, text in enumerate(texts)]
+        table = 'key,"Headline, long",body\n' + "".join(f'{row["key"]},"{row["Headline, long"]}","{row["body"]}"\r\n' for row in rows)
+        for name, body in (("t.csv", table), ("t.tsv", table.replace(",", "\t").replace('"Headline\t long"', '"Headline, long"')),
+                           ("t.jsonl", jsonl(rows).decode()), ("t.json", json.dumps(rows, indent=2)), ("bom.csv", "\ufeff" + table)):
+            run = self.finish(self.upload(body.encode(), f"?name={name}", {"Content-Type": "application/octet-stream"}))
+            self.assertEqual((run["state"], run["textKey"]), ("failed", None), name)
+            self.assertEqual([field["name"] for field in run["fields"]], ["key", "Headline, long", "body"], name)
+            self.assertEqual(run["longestField"], "body")
+            self.assertGreater(run["fields"][2]["meanBytes"], run["fields"][1]["meanBytes"])
+            status, _, again = self.server.ask("POST", f"/v1/runs/{run['id']}?textKey={run['longestField']}&idKey=key")
+            self.assertEqual((status, again["id"], again["why"], again["textKey"], again["idKey"]), (200, run["id"], None, "body", "key"))
+            self.assertGreater(again["version"], run["version"])
+            self.assertEqual(again["expires"], run["expires"])
+            again = self.finish(again)
+            self.assertEqual((again["state"], again["documents"], again["removed"], again["largest"][0]["id"]), ("done", 3, 1, "k0"), name)
+            self.assertEqual(json.loads(self.server.get(f"/v1/runs/{run['id']}/removed")[2])["id"], "k2")
+            # Back to a field that does not help, and to another similarity.
+            failed = self.finish(self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=none")[2])
+            self.assertEqual((failed["state"], failed["largest"], failed["documents"]), ("failed", [], 0))
+            self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/kept"), 409, "run-failed")
+            again = self.finish(self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=body&similarity=1")[2])
+            self.assertEqual((again["state"], again["similarity"], again["removed"]), ("done", 1, 0))
+            self.delete(run)
+            self.assertProblem(self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=body"), 404, "no-run")
+        for body, name in ((b"", "x.jsonl"), (b"plain text", "x.txt"), (b"[[1,2],[3]]", "x.json"), (b'{"cut": "' + b"x" * 300000, "x.jsonl"), (b'{"a\\u0062":1}', "x.jsonl")):
+            run = self.finish(self.upload(body, f"?name={name}"))
+            self.assertEqual((run["fields"], run["longestField"]), ([], None), name)
+            self.delete(run)
+        run = self.finish(self.upload(jsonl({f"f{number}": "some words of a text"} for number in range(500))))
+        self.assertEqual(len(run["fields"]), 64)
+        self.delete(run)
+        self.wait_until_gone()
+
+    def test_a_run_in_use_is_not_repeated(self):
+        body = jsonl(words.documents(12000, seed="repeated"))
+        run = self.upload(body)
+        answers = {self.server.ask("POST", f"/v1/runs/{run['id']}")[0] for _ in range(20)}
+        self.assertLessEqual(answers, {200, 409})
+        run = self.finish(self.server.get(f"/v1/runs/{run['id']}")[2])
+        self.assertEqual((run["state"], run["documents"]), ("done", 12000))
+        for _ in range(5):
+            kept = []
+            maker = threading.Thread(target=lambda: kept.append((self.server.get(f"/v1/runs/{run['id']}/kept")[0], time.monotonic())))
+            maker.start()
+            time.sleep(0.01)
+            status, asked = self.server.ask("POST", f"/v1/runs/{run['id']}")[0], time.monotonic()
+            maker.join()
+            # Either the file was made, and the run was not repeated meanwhile, or it was repeated, and the file was not made.
+            self.assertIn((kept[0][0], status), ((200, 409), (409, 200)) if asked < kept[0][1] else ((200, 200), (200, 409), (409, 200)))
+            run = self.finish(self.server.get(f"/v1/runs/{run['id']}")[2])
+        self.delete(run)
+        self.wait_until_gone()
+
+    def test_temporary_files_are_bounded(self):
+        """Those of an analysis are about as large as the file, and some hundred bytes a document."""
+        records, most = 100_000, 0
+        body = jsonl({"text": f"{number:x} {number * 7919 % 65536:x} {number * 104729 % 65536:x} word {number % 97}"} for number in range(records))
+        run = self.upload(body)
+        while run["state"] not in ("done", "failed"):
+            most = max(most, open_bytes(self.server, self.tmp))
+            time.sleep(0.01)
+            run = self.server.get(f"/v1/runs/{run['id']}")[2]
+        self.assertEqual((run["state"], run["documents"]), ("done", records))
+        self.assertLess(most, 2 * len(body) + 400 * records)
+        self.delete(run)
+        self.wait_until_gone()
+        self.assertEqual(open_bytes(self.server, self.tmp), 0)
+
+    def test_very_many_pairs(self):
+        """Documents that share boilerplate: thresholds begin above the many pairs, and a run that is deleted ends soon."""
+        shared = words.text("boilerplate", 150)
+        body = jsonl({"text": shared + " " + words.text(f"p{number}", 40)} for number in range(1600))
+        # The run's own similarity, which very many pairs have, leads, and the others begin above.
+        run = self.finish(self.upload(body, "?similarity=0.505"))
+        self.assertEqual((run["state"], run["documents"]), ("done", 1600))
+        removed = self.server.get(f"/v1/runs/{run['id']}/removed?similarity=0.7")[2]
+        self.assertEqual(run["thresholds"][1]["removed"], len(removed.splitlines()))
+        self.assertEqual([step["similarity"] for step in run["thresholds"][:3]], [0.505, 0.7, 0.71])
+        removed = self.server.get(f"/v1/runs/{run['id']}/removed")[2].splitlines()
+        self.assertEqual((run["removed"], run["thresholds"][0]["removed"], run["largest"][0]["size"]), (len(removed), len(removed), 1 + len(removed)))
+        for asked, similarity in ((0.5, 0.505), (0.505, 0.505), (0.51, 0.7), (0.7, 0.7)):
+            self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/groups?similarity={asked}")[2]["similarity"], similarity)
+        began = time.monotonic()
+        self.server.ask("POST", f"/v1/runs/{run['id']}")
+        time.sleep(0.3)
+        self.delete(run)
+        self.wait_until_gone()
+        self.assertLess(time.monotonic() - began, 3)
+
+    def test_two_documents_of_a_run(self):
+        texts = [words.text("p1"), words.text("p2"), words.near("p1"), words.text("long", 5000), words.near("long", 5000)]
+        run = self.finish(self.upload(jsonl({"id": f"n{number}", "title": f"T{number}", "text": text} for number, text in enumerate(texts))))
+        pairs = [(group, copy) for group in run["largest"] for copy in group["copies"]]
+        self.assertEqual([(kept["number"], copy["number"]) for kept, copy in pairs], [(0, 2), (3, 4)])
+        for kept, copy in pairs:
+            both = self.server.get(f"/v1/runs/{run['id']}/pair?a={kept['number']}&b={copy['number']}")[2]
+            for shown, one in ((both["a"], kept), (both["b"], copy)):
+                text = texts[one["number"]]
+                self.assertEqual(shown, {"number": one["number"], "id": one["id"], "title": one["title"], "text": text[:16 << 10], "cut": len(text) > 16 << 10})
+        for query in ("?a=0&b=1", "?a=0&b=99", "?a=0&b=4294967295"):  # 1 is in no group
+            self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/pair{query}"), 404, "no-document")
+        for query in ("?a=-1", "?a=x", "?b=4294967296", "?a=0.5", "?c=1"):
+            self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/pair{query}"), 400, "bad-parameter")
+        self.assertProblem(self.server.get("/v1/runs/none/pair?a=0&b=1"), 404, "no-run")
         self.delete(run)
 
     def test_examples_are_at_the_threshold(self):
@@ -234,23 +422,61 @@ class Runs(RunTest):
     def test_packed_files_that_are_not_whole(self):
         body = gzip.compress(jsonl(corpus()))
         for packed, status, kind in ((body[:-9], 400, "bad-encoding"), (b"\x1f\x8bnonsense", 400, "bad-encoding"),
-                                     (gzip.compress(body), 415, "type"), (gzip.compress(b" " * (64 << 20)), 413, "too-large")):
+                                     (gzip.compress(body), 415, "type"), (gzip.compress(b" " * (16 << 20)), 413, "too-large")):
             self.assertProblem(self.server.ask("POST", "/v1/runs", packed, LINES), status, kind)
         self.wait_until_gone()
 
-    def test_files_that_the_library_would_unpack(self):
-        """To any size: bzip2 and xz are refused, and zstd that begins with a skippable frame counts unpacked."""
-        body = jsonl(corpus())
-        for packed in (bz2.compress(body), bz2.compress(b""), lzma.compress(body), gzip.compress(lzma.compress(body))):
-            self.assertProblem(self.server.ask("POST", "/v1/runs", packed, LINES), 415, "type")
-        skipped = b"\x5f\x2a\x4d\x18\x03\0\0\0abc"
-        run = self.finish(self.upload(skipped + words.zstd(body)))
-        self.assertEqual((run["state"], run["received"]), ("done", len(body)))
+    def test_compressed_files(self):
+        """Every compression, in one piece and in several, whatever the file is called."""
+        documents = corpus() if support.FULL else corpus()[:150]
+        body = jsonl(documents)
+        half = len(body) // 2
+        skipped = b"\x5f\x2a\x4d\x18\x03\0\0\0abc"  # a frame of zstd that holds nothing
+        for name, compress in (("gz", gzip.compress), ("zst", words.zstd), ("bz2", bz2.compress), ("xz", lzma.compress), ("zst", lambda data: skipped + words.zstd(data))):
+            for packed in (compress(body), compress(body[:half]) + compress(body[half:])):
+                run = self.finish(self.upload(packed, f"?name=pages.jsonl.{name}", {"Content-Type": "application/octet-stream"}))
+                self.assertEqual((run["state"], run["received"], run["documents"]), ("done", len(body), len(documents)), name)
+                self.delete(run)
+            for broken in (compress(body)[:-9], compress(body)[:len(compress(body)) // 2], compress(body)[:100] + b"nonsense" * 100):
+                self.assertProblem(self.server.ask("POST", "/v1/runs", broken, LINES), 400, "bad-encoding")
+            self.assertProblem(self.server.ask("POST", "/v1/runs", gzip.compress(compress(body)), LINES), 415, "type")
+            self.assertProblem(self.server.ask("POST", "/v1/runs", bz2.compress(compress(body)), LINES), 415, "type")
+        run = self.finish(self.upload(bz2.compress(b"") + lzma.compress(b"")[:0], "?name=empty.jsonl.bz2"))
+        self.assertEqual((run["state"], run["documents"]), ("done", 0))
         self.delete(run)
-        self.assertProblem(self.server.ask("POST", "/v1/runs", gzip.compress(skipped + words.zstd(body)), LINES), 415, "type")
         run = self.finish(self.upload(b"BZh9 is how bzip2 begins\n", "?name=x.txt"))
         self.assertEqual((run["state"], run["documents"]), ("done", 1))
         self.delete(run)
+        table = ("text\n" + "".join(words.text(f"t{number}") + "\n" for number in range(3))).encode()
+        for kind in ("application/x-bzip2", "application/x-xz"):
+            run = self.finish(self.upload(bz2.compress(table) if "bzip2" in kind else lzma.compress(table), "?name=T.CSV.XZ", {"Content-Type": kind}))
+            self.assertEqual((run["state"], run["documents"]), ("done", 3))
+            self.delete(run)
+        self.wait_until_gone()
+
+    def test_files_that_decompress_to_too_much(self):
+        """By their ratio, and xz and zstd by the memory that their windows take."""
+        before = memory(self.server)
+        for compress in (gzip.compress, words.zstd, bz2.compress, lzma.compress):
+            packed = compress(b" " * (16 << 20))
+            self.assertProblem(self.server.ask("POST", "/v1/runs", packed, LINES), 413, "too-large")
+        self.assertProblem(self.server.ask("POST", "/v1/runs", bz2.compress(bz2.compress(b" " * (32 << 20))), LINES), 415, "type")
+        packed = bytearray(lzma.compress(jsonl(corpus())))
+        at, length = packed.index(b"\x21\x01", 12), (packed[12] + 1) * 4  # the filter of the first block, and the block's head
+        for size, status in ((28, 201), (30, 415), (40, 415)):  # windows of 64 MiB, 128 MiB and 4 GiB
+            packed[at + 2] = size
+            packed[12 + length - 4:12 + length] = zlib.crc32(packed[12:12 + length - 4]).to_bytes(4, "little")
+            answer = self.server.ask("POST", "/v1/runs", bytes(packed), LINES)
+            self.assertEqual(answer[0], status, size)
+            if status == 201:
+                self.delete(self.finish(answer[2]))
+            else:
+                self.assertProblem(answer, 415, "type")
+        # A window of 128 MiB, in a frame with one block of one byte.
+        frame = b"\x28\xb5\x2f\xfd\x00\x88\x09\x00\x00x"
+        self.assertProblem(self.server.ask("POST", "/v1/runs", frame, LINES), 415, "type")
+        self.assertProblem(self.server.ask("POST", "/v1/check", frame, {"Content-Type": "application/json", "Content-Encoding": "zstd"}), 415, "type")
+        self.assertLess(memory(self.server) - before, 512 << 20)
         self.wait_until_gone()
 
     def test_an_id_is_free_once_its_run_is_deleted(self):
@@ -270,7 +496,8 @@ class Runs(RunTest):
         for kind in ("text/plain", "multipart/form-data", "application/x-www-form-urlencoded", "application/json"):
             self.assertProblem(self.server.ask("POST", "/v1/runs", b"{}\n", {"Content-Type": kind}), 415, "type")
         for path in ("none", "..", "%2e%2e%2f%2e%2e", "a%2Fkept", "%00", "x" * 3000):
-            for way in ("", "/events", "/examples", "/kept", "/removed"):
+            self.assertProblem(self.server.ask("POST", f"/v1/runs/{path}"), 404, "no-run")
+            for way in ("", "/events", "/examples", "/groups", "/pair", "/kept", "/removed"):
                 self.assertProblem(self.server.get(f"/v1/runs/{path}{way}"), 404, "no-run")
             self.assertProblem(self.server.ask("DELETE", f"/v1/runs/{path}"), 404, "no-run")
         self.assertProblem(self.server.get("/v1/runs"), 405, "method")
@@ -278,6 +505,10 @@ class Runs(RunTest):
             self.assertProblem(self.server.get("/v1/runs/none/events?" + query), 400, "bad-parameter")
         for query in ("similarity=1.1", "similarity=", "limit=0", "limit=11"):
             self.assertProblem(self.server.get("/v1/runs/none/examples?" + query), 400, "bad-parameter")
+        for query in ("similarity=1.1", "similarity=0", "limit=0", "limit=25", "x=1"):
+            self.assertProblem(self.server.get("/v1/runs/none/groups?" + query), 400, "bad-parameter")
+        for query in ("textKey=", "similarity=2", "name=x", "id=0123456789abcdef"):
+            self.assertProblem(self.server.ask("POST", "/v1/runs/none?" + query), 400, "bad-parameter")
         self.assertEqual(self.folders(), [])
 
     def test_stopping_ends_the_waiting(self):
@@ -336,6 +567,48 @@ class Limits(RunTest):
         os.rmdir(other)
 
 
+class Spooled(RunTest):
+    OPTIONS = ("--max-spooled", "10M")
+
+    def records(self, size):
+        made = [json.dumps({"id": number, "text": " ".join(f"w{number * number * step % 999983}" for step in range(1, 120))}) + "\n"
+                for number in range(1, size // 1000)]
+        return "".join(made).encode()
+
+    def test_files_of_runs_count(self):
+        """The files that are made of runs, and answers of batches, together have at most --max-spooled bytes."""
+        body = self.records(14 << 20)
+        self.assertGreater(len(body), 11 << 20)
+        run = self.finish(self.upload(body))
+        self.assertEqual((run["state"], run["removed"]), ("done", 0))
+        for _ in range(2):
+            answer = self.server.get(f"/v1/runs/{run['id']}/kept")
+            self.assertProblem(answer, 503, "full")
+            self.assertTrue(answer[1]["Retry-After"])
+            self.assertLess(open_bytes(self.server, self.tmp), 1 << 20)
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/removed")[2], b"")
+        self.delete(run)
+        # One that is not fetched holds its bytes until its connection is closed.
+        run = self.finish(self.upload(body[:8 << 20].rsplit(b"\n", 1)[0]))
+        with socket.socket() as slow:
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            slow.connect(("127.0.0.1", self.server.port))
+            slow.sendall(f"GET /v1/runs/{run['id']}/kept HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            slow.recv(100)
+            self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/kept")[0], 503)
+            # A batch stops, too, when there is no room for its answer.
+            answers = self.server.lines("/v1/batch?op=check", [{"id": f"s{number}", "title": f"t{number}"} for number in range(20000)])
+            self.assertEqual(answers[-1]["problem"]["type"], "urn:doppel:problem:no-memory")
+        for _ in range(100):
+            status = self.server.get(f"/v1/runs/{run['id']}/kept")[0]
+            if status == 200:
+                break
+            time.sleep(0.05)
+        self.assertEqual(status, 200)
+        self.delete(run)
+        self.wait_until_gone()
+
+
 class Rights(unittest.TestCase):
     def test_writing_is_needed(self):
         folder = tempfile.mkdtemp(prefix="doppel-server-")
@@ -349,7 +622,9 @@ class Rights(unittest.TestCase):
             self.assertEqual(server.ask("POST", "/v1/runs", b"", LINES)[0], 401)
             run = server.ask("POST", "/v1/runs", b"", {**LINES, **writes})[2]
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}", headers=reads)[0], 200)
+            self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}/groups", headers=reads)[0], 200)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
+            self.assertEqual(server.ask("POST", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=writes)[0], 200)
         finally:
             server.close()

@@ -1,5 +1,4 @@
 """The same documents get the same verdicts by the command, the library and HTTP; what OpenAPI says is what is answered."""
-import ctypes
 import json
 import os
 import subprocess
@@ -9,12 +8,12 @@ import unittest
 
 import support
 import words
-from support import BUILD, DOPPEL, FULL, Server
+from support import DOPPEL, FULL, Server, add_by_library
 
 
 class Same(unittest.TestCase):
     def test_verdicts(self):
-        records = list(words.documents(10000 if FULL else 1000, seed="same"))
+        records = list(words.documents(10000 if FULL else 300, seed="same"))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "documents.jsonl")
             with open(path, "w") as file:
@@ -34,48 +33,8 @@ class Same(unittest.TestCase):
                 self.assertEqual(batch, single)
                 if preset == "general":
                     self.assertEqual(command, single)
-                    self.assertEqual(library(records), single)
+                    self.assertEqual(add_by_library(records), single)
         self.assertGreater(sum(verdict["isDuplicate"] for verdict in command), len(records) / 10)
-
-
-# ---- the library, by its public header
-
-
-class Slice(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("length", ctypes.c_size_t)]
-
-
-class Document(ctypes.Structure):
-    _fields_ = [(name, kind) for name, kind in (
-        ("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", ctypes.c_char_p),
-        ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p),
-        ("record_at", ctypes.c_uint64), ("file_number", ctypes.c_uint64), ("file_bytes", ctypes.c_uint64),
-        ("file_changed", ctypes.c_int64), ("stays", ctypes.c_bool), ("from_table", ctypes.c_bool), ("text_value", Slice),
-        ("row", Slice), ("header", Slice))]
-
-
-class Item(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("document", Document), ("fingerprint", ctypes.c_void_p), ("digest", ctypes.c_void_p),
-                ("set", ctypes.c_void_p), ("set_count", ctypes.c_size_t), ("words", ctypes.c_uint64), ("ttl", ctypes.c_uint64)]
-
-
-def library(records):
-    doppel = ctypes.CDLL(os.path.join(BUILD, "libdoppel.so"))
-    doppel.doppel_verdict_json.restype = ctypes.c_size_t
-    engine, error = ctypes.c_void_p(), ctypes.create_string_buffer(2048)
-    verdict, out, answers = ctypes.create_string_buffer(1024), ctypes.create_string_buffer(4096), []
-    assert doppel.doppel_engine_open(None, None, ctypes.byref(engine), error) == 0
-    for record in records:
-        item = Item(size=ctypes.sizeof(Item))
-        for name in ("id", "url", "text"):
-            value = record[name].encode()
-            setattr(item.document, name, Slice(value, len(value)))
-        assert doppel.doppel_engine_add(engine, ctypes.byref(item), verdict, error) == 0
-        doppel.doppel_verdict_json(verdict, True, out, ctypes.c_size_t(4096))
-        answers.append(json.loads(out.value))
-    doppel.doppel_verdict_free(verdict)
-    doppel.doppel_engine_close(engine)
-    return answers
 
 
 class Described(unittest.TestCase):

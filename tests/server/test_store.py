@@ -37,6 +37,19 @@ class Store(support.ServerTest):
         finally:
             cls.redis.close()
 
+    def test_history_is_that_of_the_process(self):
+        server = Server(store=self.redis.url("prefix=history"))
+        for number in range(3):
+            server.post("/v1/documents", {"id": f"h{number}", "text": words.text(f"h{number}")})
+        self.assertTrue(until(lambda: sum(point["adds"] for point in server.get("/v1/history")[2]["points"]) == 3))
+        body = server.get("/v1/history?step=60")[2]
+        self.assertEqual((body["stored"], body["points"][-1]["documents"]), (False, 3))
+        server.stop()
+        server.start()
+        body = server.get("/v1/history")[2]
+        self.assertEqual(sum(point["adds"] for point in body["points"]), 0)
+        server.close()
+
     def test_documents(self):
         ask = self.server
         record = {"id": "one/two ü", "url": "https://example.org/one", "title": "A title of its own", "text": words.text(1),

@@ -1,4 +1,5 @@
-"""A real Spark for all tests of this folder: one master and two workers on loopback, one core each (scripts/services).
+"""A real Spark for all tests of this folder: for the job, and at full size for all, one master and two workers on loopback,
+one core each (scripts/services).
 
     PYTHONPATH=build/python build/spark-venv/bin/python -m pytest tests/spark
 
@@ -46,12 +47,13 @@ def master():
 
 
 @pytest.fixture(scope="session")
-def spark(master, tmp_path_factory):
-    """A session on the cluster. It has both cores from then on: test_job.py, which needs them, comes before all that ask for
-    a session."""
+def spark(request, tmp_path_factory):
+    """One session for all tests: in one JVM, with Python workers of its own; at full size on the cluster, whose cores it has
+    from then on: test_job.py, which needs them, comes before all that ask for a session."""
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master(master).appName("tests")
+    place = request.getfixturevalue("master") if FULL else "local[2]"
+    builder = SparkSession.builder.master(place).appName("tests")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()

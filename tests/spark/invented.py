@@ -16,8 +16,8 @@ def edited(rng, text, edits):
     return changed
 
 
-def texts(rng, groups, hot, template):
-    """Groups of near copies; one text `hot` times; `template` pages that share a long frame; a chain."""
+def texts(rng, groups, hot, template, chain):
+    """Groups of near copies; one text `hot` times; `template` pages that share a long frame; a chain of so many."""
     for _ in range(groups):
         base = words(rng, rng.choice((3, 5, 8, 40, 80, 150)))
         for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
@@ -27,18 +27,18 @@ def texts(rng, groups, hot, template):
     frame = words(rng, 120)
     yield from (frame + words(rng, rng.choice((4, 12, 20, 40))) for _ in range(template))
     link = words(rng, 200)
-    for step in range(30):  # each near the one before it, not the one before that
+    for _ in range(chain):  # each near the one before it, not the one before that
         yield link
         link = link[12:] + words(rng, 12)
     for text in ("", "!!!", "!!!", "...", "one", "one"):
         yield [text]
 
 
-def documents(seed, groups=60, hot=40, template=40):
+def documents(seed, groups=60, hot=40, template=40, chain=30):
     """A list of dicts, in an order that has nothing to do with their ids."""
     rng = random.Random(seed)
     made = [{"id": f"doc-{number * 7919 % 1000003}", "text": " ".join(text)}
-            for number, text in enumerate(texts(rng, groups, hot, template))]
+            for number, text in enumerate(texts(rng, groups, hot, template, chain))]
     rng.shuffle(made)
     for place, document in enumerate(made):
         host = f"h{rng.randrange(4)}.site{rng.randrange(3)}.org"

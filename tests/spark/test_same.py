@@ -7,12 +7,13 @@ from invented import SCHEMA, documents
 
 from doppel import spark as doppel_spark
 
+# test_job.py has the rule that there is without an option, longest,id.
 RULES = [
-    dict(keep="longest,id"),
     dict(keep="first", order="place", by="content,url"),
     dict(keep="newest:date,id", distance=6, within="host"),
 ]
 MORE = [
+    dict(keep="longest,id"),
     dict(keep="id", across="lang", similarity=0.6),
     dict(keep="largest:size,last", order="place", link="any", by=["content", "url"]),
     dict(keep="longest,id", method="exact"),
@@ -71,9 +72,12 @@ def test_pairs(made, frame):
     assert found == wanted
 
 
-def test_stars_find_the_same_components(made, frame, monkeypatch):
+def test_stars_find_the_same_components(spark, monkeypatch):
     """Contraction, for more links than one task takes, gives what that task gives; and so do wide keys."""
     from doppel.spark import _plan
+
+    made = documents(1, *((600, 2000, 600, 30) if FULL else (10, 5, 5, 6)))
+    frame = spark.createDataFrame(made, SCHEMA).repartition(2)
 
     monkeypatch.setattr(_plan, "_ONE_TASK", 0)
     monkeypatch.setattr(_plan, "_WIDE", 0)
@@ -105,13 +109,14 @@ def test_steps_are_one_run(spark, tmp_path):
 
 
 def test_rows_keep_their_columns(made, spark):
-    """All columns stay, a column of ids keeps its type, and what is there by the names of ours is replaced."""
+    """All columns stay, a column of ids keeps its type, what is there by the names of ours is replaced, and rows without a
+    text stay with missing="skip"."""
     some = [(number, document["text"], [1, 2], "was here") for number, document in enumerate(made[:150])]
-    frame = spark.createDataFrame(some, "id bigint, text string, list array<int>, originalId string")
-    result = doppel_spark.dedup(frame, annotate=True, keep="first", order="id")
+    frame = spark.createDataFrame([*some, (150, None, [], None)], "id bigint, text string, list array<int>, originalId string")
+    result = doppel_spark.dedup(frame, annotate=True, keep="first", order="id", missing="skip")
     assert result.columns == ["id", "text", "list", "group", "isDuplicate", "originalId", "similarity"]
     rows = {row.id: row for row in result.collect()}
-    assert len(rows) == 150 and dict(result.dtypes)["originalId"] == "bigint"
+    assert len(rows) == 151 and dict(result.dtypes)["originalId"] == "bigint" and not rows[150].isDuplicate
     wanted = doppel.cluster([text for _, text, _, _ in some])
     assert [(rows[n].group, rows[n].isDuplicate) for n in range(150)] == [(each.group, not each.kept) for each in wanted]
     doppel_spark.release(result)

@@ -15,26 +15,16 @@ import time
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-FULL = os.environ.get("DOPPEL_SUITE") == "full"
-BUILD = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build")
-DOPPEL = os.path.join(BUILD, "doppel")
-SANITIZED = os.path.basename(BUILD).endswith(("asan", "tsan"))
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import DOPPEL, FULL, ROOT, SANITIZED, add_by_library, wait_for_end, wait_until  # noqa: E402,F401
+
 PATIENCE = 600 if FULL else 180  # seconds for anything that is waited for: far more than it takes
 # A dead worker is missed after two seconds, and a broker that is back is found within half a second, in place of ten.
 SESSION = ["-X", "session.timeout.ms=2000", "-X", "heartbeat.interval.ms=200", "-X", "reconnect.backoff.max.ms=500"]
 
 
 def wait_for(what, ready, every=0.05):
-    """What ready gives once it is true."""
-    limit = time.monotonic() + PATIENCE
-    while True:
-        found = ready()
-        if found:
-            return found
-        if time.monotonic() > limit:
-            raise AssertionError(f"{what}: not within {PATIENCE} s")
-        time.sleep(every)
+    return wait_until(what, ready, PATIENCE, every)
 
 
 # ---- services
@@ -202,12 +192,7 @@ class Worker:
 
     def ended(self):
         """Waits for its end; gives its exit code."""
-        try:
-            code = self.process.wait(PATIENCE)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGABRT)
-            self.process.wait()
-            raise AssertionError(f"{' '.join(self.command)} does not end; it said:\n{self.said()}") from None
+        code = wait_for_end(self.process, self.command, self.said, PATIENCE)
         Worker.running.discard(self)
         assert "Sanitizer" not in self.said(), self.said()
         return code

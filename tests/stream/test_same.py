@@ -1,5 +1,4 @@
 """The same documents get the same verdicts in memory, in a folder, in Redis and through the stream."""
-import ctypes
 import json
 import os
 import random
@@ -8,7 +7,7 @@ import tempfile
 import unittest
 
 from pages import loud, edited, text_of
-from support import BUILD, DOPPEL, FULL, SANITIZED, Line, Worker, redis_url, services, verdict
+from support import DOPPEL, FULL, SANITIZED, Line, Worker, add_by_library, redis_url, services, verdict
 
 COUNT = 10000 if FULL else 1000
 
@@ -40,46 +39,8 @@ def documents():
     return made
 
 
-class Options(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("preset", ctypes.c_char_p), ("recipe", ctypes.c_void_p), ("near", ctypes.c_int)]
-
-
-class Slice(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("length", ctypes.c_size_t)]
-
-
-class Document(ctypes.Structure):
-    _fields_ = [(name, kind) for name, kind in (
-        ("id", Slice), ("text", Slice), ("url", Slice), ("title", Slice), ("record", Slice), ("file", ctypes.c_char_p),
-        ("line", ctypes.c_uint64), ("html", Slice), ("charset", ctypes.c_char_p), ("alias", Slice), ("extra", ctypes.c_void_p),
-        ("record_at", ctypes.c_uint64), ("file_number", ctypes.c_uint64), ("file_bytes", ctypes.c_uint64),
-        ("file_changed", ctypes.c_int64), ("stays", ctypes.c_bool), ("from_table", ctypes.c_bool), ("text_value", Slice),
-        ("row", Slice), ("header", Slice))]
-
-
-class Item(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("document", Document)]
-
-
 def in_memory(records, preset, near="similarity"):
-    """By the library, over its public header."""
-    doppel = ctypes.CDLL(os.path.join(BUILD, "libdoppel.so"))
-    doppel.doppel_verdict_json.restype = ctypes.c_size_t
-    engine, error = ctypes.c_void_p(), ctypes.create_string_buffer(2048)
-    found, out, answers = ctypes.create_string_buffer(1024), ctypes.create_string_buffer(4096), []
-    options = Options(ctypes.sizeof(Options), preset.encode(), None, 1 if near == "distance" else 2)
-    assert doppel.doppel_engine_open(None, ctypes.byref(options), ctypes.byref(engine), error) == 0, error.raw
-    for record in records:
-        item = Item(size=ctypes.sizeof(Item))
-        for name in ("id", "url", "title", "text"):
-            value = record[name].encode()
-            setattr(item.document, name, Slice(value, len(value)))
-        assert doppel.doppel_engine_add(engine, ctypes.byref(item), found, error) == 0, error.raw
-        doppel.doppel_verdict_json(found, True, out, ctypes.c_size_t(4096))
-        answers.append(json.loads(out.value))
-    doppel.doppel_verdict_free(found)
-    doppel.doppel_engine_close(engine)
-    return answers
+    return add_by_library(records, preset, {"distance": 1, "similarity": 2}[near])
 
 
 def by_command(path, *where):

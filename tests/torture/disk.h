@@ -1,4 +1,4 @@
-/* disk.h - a disk that is played from a log (log.h), and what is left on it when the power goes.
+/* disk.h - a disk that is played from a log (log.h), and what is left on it after a power loss.
  *
  * disk_create -> disk_apply each record; in between disk_write makes files of what may be left at that moment. */
 #ifndef TORTURE_DISK_H

@@ -1,4 +1,4 @@
-/* disk_left.c - what is left on a disk when the power goes. */
+/* disk_left.c - what is left on a disk after a power loss. */
 #include "disk_parts.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* plants.c - invented documents. All of a document follows from a few numbers, so that whoever finds it later can tell
+/* plants.c - invented documents. All of a document follows from a few numbers, so that a later check can tell
  * what it must be. */
 #include "torture.h"
 
@@ -86,4 +86,31 @@ const char *plant_differs(const tt_plant *plant, const doppel_stored *stored) {
     if (stored->expires != (plant->ttl ? plant->at + plant->ttl : 0))
         return "time of ending";
     return NULL;
+}
+
+/* ---- by an engine ---- */
+
+bool plant_add(doppel_engine *engine, const tt_plant *plant) {
+    plant_room room;
+    doppel_item item = plant_item(plant, &room);
+    doppel_verdict verdict = {0};
+    doppel_error error;
+    must(doppel_engine_add(engine, &item, &verdict, &error), &error, "add");
+    bool duplicate = verdict.is_duplicate;
+    doppel_verdict_free(&verdict);
+    return duplicate;
+}
+
+void plant_remove(doppel_engine *engine, const tt_plant *plant) {
+    plant_room room;
+    doppel_error error;
+    doppel_slice id = plant_item(plant, &room).document.id;
+    must(doppel_engine_remove(engine, id, NULL, &error), &error, "remove");
+}
+
+void plant_get(doppel_engine *engine, const tt_plant *plant, doppel_stored_list *list) {
+    plant_room room;
+    doppel_error error;
+    doppel_slice id = plant_item(plant, &room).document.id;
+    must(doppel_engine_get(engine, id, list, &error), &error, "get");
 }

@@ -1,4 +1,4 @@
-/* shim.h - the parts of the library that stands between a program and the system (LD_PRELOAD): shim_files.c has the
+/* shim.h - the parts of the library loaded between a program and the system (LD_PRELOAD): shim_files.c has the
  * functions that take the place of the C library's, shim_log.c writes down what they do, shim_faults.c makes them fail
  * (and has those that give memory), shim_clock.c has a clock that is wrong. */
 #ifndef TORTURE_SHIM_H

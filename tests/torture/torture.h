@@ -82,6 +82,11 @@ bool plant_number(doppel_slice id, uint64_t *number);
 /* What of a stored document is not as in the plant, in a buffer of the thread; NULL: it is this plant, whole. */
 const char *plant_differs(const tt_plant *plant, const doppel_stored *stored);
 
+/* A plant by an engine; they end the process when that fails. plant_add gives whether it is called a copy. */
+bool plant_add(doppel_engine *engine, const tt_plant *plant);
+void plant_remove(doppel_engine *engine, const tt_plant *plant);
+void plant_get(doppel_engine *engine, const tt_plant *plant, doppel_stored_list *list);
+
 /* ---- steps: what was offered to an engine, and what it said ---- */
 
 typedef enum step_kind { STEP_ADD, STEP_REMOVE, STEP_BACKUP, STEP_READY } step_kind;

@@ -5,7 +5,7 @@
  * The shim makes every n-th call of a kind fail, for several kinds and n: commits that others rest on fail, and with
  * them all that was decided meanwhile. No crash, no hang; each call says whether it failed; what was acknowledged is
  * there, also for checks by other threads; what was refused is absent or whole; verdicts name only what is there. Then
- * the faults end, the engine goes on, and the folder is opened again. */
+ * the faults end, the engine continues, and the folder is opened again. */
 #include "shim.h"
 #include "torture.h"
 

@@ -4,7 +4,7 @@
  *
  * A process does everything an engine can do (scenario.c) while the shim makes the n-th call of a kind fail, or all
  * from the n-th one on, for n from 1 until none is met any more. Each time: no crash, no hang; an error was reported,
- * or all went right; after a single failure the engine goes on. Then the folder is opened without faults: what was
+ * or all went right; after a single failure the engine continues. Then the folder is opened without faults: what was
  * acknowledged is there, what was not is absent or whole, verify finds nothing. Every n at full size. */
 #include "scenario.h"
 #include "shim.h"

@@ -1,9 +1,9 @@
 /* torture_kill.c - a process that adds, removes and keeps house from eight threads is killed at a random moment, over
  * and over, on the same folder.
  *
- * The child tells each step before it is tried and each acknowledgement through a pipe. After the kill: what was
+ * The child reports each step before it is tried, and each acknowledgement, through a pipe. After the kill: what was
  * acknowledged is there, what was not is absent or whole, nothing else is there, verify finds nothing, finished backups
- * are whole, and the next round goes on with what is there. Without durability acknowledged documents may be missing,
+ * are whole, and the next round continues with what is there. Without durability acknowledged documents may be missing,
  * but nothing is damaged and nothing invented. 20 kills, 200 at full size. */
 #include "torture.h"
 

@@ -25,10 +25,7 @@ static doppel_status add(doppel_engine *engine, tt_plant plant, bool *duplicate,
 }
 
 static void must_add(doppel_engine *engine, tt_plant plant) {
-    bool duplicate;
-    doppel_error error;
-    must(add(engine, plant, &duplicate, &error), &error, "add");
-    if (duplicate)
+    if (plant_add(engine, &plant))
         wrong("plant %" PRIu64 " is called a copy", plant.id);
 }
 

@@ -42,27 +42,18 @@ static tt_plant plant_of(uint64_t number) {
 /* ---- the writer ---- */
 
 static void add(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
-    doppel_item item = plant_item(&plant, &room);
-    doppel_verdict verdict = {0};
-    doppel_error error;
     shared->state[number] = OFFERED;
     shared->last = number;
-    must(doppel_engine_add(engine, &item, &verdict, &error), &error, "add");
-    if (verdict.is_duplicate)
+    if (plant_add(engine, &plant))
         wrong("plant %" PRIu64 " is called a copy", number);
     shared->state[number] = THERE;
-    doppel_verdict_free(&verdict);
 }
 
 static void forget(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
-    doppel_error error;
-    plant_item(&plant, &room);
     shared->state[number] = REMOVING;
-    must(doppel_engine_remove(engine, doppel_slice_of(room.id), NULL, &error), &error, "remove");
+    plant_remove(engine, &plant);
     shared->state[number] = GONE;
 }
 
@@ -80,13 +71,10 @@ static void *compact(void *given) {
 static void settle(doppel_engine *engine) {
     for (uint64_t i = 1; i <= shared->last; i++) {
         doppel_stored_list list = {0};
-        doppel_error error;
-        plant_room room;
         tt_plant plant = plant_of(i);
         if (shared->state[i] != OFFERED && shared->state[i] != REMOVING)
             continue;
-        plant_item(&plant, &room);
-        must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
+        plant_get(engine, &plant, &list);
         shared->state[i] = list.count ? THERE : GONE;
         doppel_stored_list_free(&list);
     }
@@ -155,12 +143,9 @@ static bool sees(doppel_engine *engine, uint64_t number) {
 }
 
 static void get_whole(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
     doppel_stored_list list = {0};
-    doppel_error error;
-    plant_item(&plant, &room);
-    must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
+    plant_get(engine, &plant, &list);
     if (list.count && plant_differs(&plant, &list.stored[0]))
         wrong("plant %" PRIu64 " as a reader gets it has another %s", number, plant_differs(&plant, &list.stored[0]));
     doppel_stored_list_free(&list);

@@ -1,7 +1,7 @@
 /* torture_threads.c - 64 threads add the same documents, each in an order of its own.
  *
  * The documents are planted as disjoint cliques: members of one are similar by 0.9 and more and within three bits of
- * each other, members of two have nothing in common. Of each clique exactly one is unique, whoever came first, and
+ * each other, members of two have nothing in common. Of each clique exactly one is unique, whichever came first, and
  * every other verdict names it; also of adds that come in batches, and of those that come again. In memory and in a
  * folder, near by distance and by similarity. 2,000 documents; 100,000 at full size. */
 #include "torture.h"

@@ -1,4 +1,4 @@
-/* torture_users.c - readers that are another user, beside a writer that adds, removes and compacts without a pause.
+/* torture_users.c - readers that run as another user, with a writer that adds, removes and compacts without a pause.
  *
  * Where the group of the folder may read, every run finds what was acknowledged before it began, whole, and every
  * backup verifies. Where it may not, every run is refused, with a message that says what to do: without LMDB's lock a
@@ -36,21 +36,13 @@ static uint64_t tell_time(void *user) {
 /* ---- the writer ---- */
 
 static void add(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
-    doppel_item item = plant_item(&plant, &room);
-    doppel_verdict verdict = {0};
-    doppel_error error;
-    must(doppel_engine_add(engine, &item, &verdict, &error), &error, "add");
-    doppel_verdict_free(&verdict);
+    plant_add(engine, &plant);
 }
 
 static void forget(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
-    doppel_error error;
-    plant_item(&plant, &room);
-    must(doppel_engine_remove(engine, doppel_slice_of(room.id), NULL, &error), &error, "remove");
+    plant_remove(engine, &plant);
 }
 
 /* What comes and goes makes pages free, which the next commit uses again. */
@@ -82,12 +74,9 @@ static int write_on(const char *folder, bool group) {
 /* ---- readers ---- */
 
 static void look_for(doppel_engine *engine, uint64_t number) {
-    plant_room room;
     tt_plant plant = plant_of(number);
     doppel_stored_list list = {0};
-    doppel_error error;
-    plant_item(&plant, &room);
-    must(doppel_engine_get(engine, doppel_slice_of(room.id), &list, &error), &error, "get");
+    plant_get(engine, &plant, &list);
     if (list.count != 1)
         wrong("document %" PRIu64 " is not there", number);
     const char *differs = plant_differs(&plant, &list.stored[0]);

@@ -4,7 +4,7 @@
 #ifndef TESTS_INPUT_RUNS_H
 #define TESTS_INPUT_RUNS_H
 
-#include "support.h"
+#include "work_folder.h"
 
 #include "input/input.h"
 
@@ -14,21 +14,6 @@
 #include <zstd.h>
 
 /* ---- files ---- */
-
-static char folder[] = "/tmp/doppel-test-input-XXXXXX";
-
-static inline int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-input-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static inline int leave_folder(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "chmod -R u+rwx %s && rm -rf %s", folder, folder);
-    return chdir("/") || system(command);
-}
 
 static inline void write_bytes(const char *path, const void *bytes, size_t length) {
     FILE *file = fopen(path, "wb");
@@ -129,6 +114,21 @@ static inline void check(const char *path, const char *output, const char *repor
     free_result(&r);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
+/* Reads a file of `size` bytes cut into blocks of every size, as a big file and as a small one, with one thread and
+ * with several: it gives what it gave as a whole. */
+static inline void check_every_cut(const char *path, size_t size, const doppel_input_options *given,
+                                   const result *whole) {
+    for (size_t block = 1; block < size + 3; block++)
+        for (int variant = 0; variant < 4; variant++) {
+            dp_input_sizes sizes = {block, variant & 1 ? 1 << 20 : 0, 2, 1 << 20};
+            doppel_input_options options = *given;
+            options.threads = variant & 2 ? 4 : 1;
+            result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
+            assert_string_equal(r.output.data, whole->output.data);
+            assert_string_equal(r.reports.data, whole->reports.data);
+            assert_int_equal(r.counts.documents, whole->counts.documents);
+            free_result(&r);
+        }
+}
 
 #endif

@@ -1,5 +1,5 @@
-/* redis_proxy.h - a proxy before a server that cuts a connection after so many bytes, in either direction; the next one
- * passes. One connection at a time, served by a thread. */
+/* redis_proxy.h - a proxy before a server that cuts a connection after a number of bytes, in either direction; the next
+ * one passes. One connection at a time, served by a thread. */
 #ifndef TESTS_REDIS_PROXY_H
 #define TESTS_REDIS_PROXY_H
 

@@ -1,4 +1,4 @@
-/* seal.h - makes every checksum of an index file right, so that tests and fuzzers reach what stands behind them. */
+/* seal.h - makes every checksum of an index file valid, so that tests and fuzzers reach the checks after them. */
 #ifndef TESTS_SEAL_H
 #define TESTS_SEAL_H
 

@@ -47,6 +47,16 @@ enum { SMALLER = 1 };
          behind = variant->needs ? NULL : variant + 1, variant++)                                          \
         if (variant->needs <= dp_cpu_best())
 
+/* What threads other than the test's own expect: the last that was not so stands in s->wrong, an
+ * _Atomic(const char *). */
+#define EXPECT(s, what)                                                   \
+    do {                                                                  \
+        if (!(what))                                                      \
+            atomic_store(&(s)->wrong, "line " LINE(__LINE__) ": " #what); \
+    } while (0)
+#define LINE(number) LINE_TEXT(number)
+#define LINE_TEXT(number) #number
+
 /* Pages of memory with a page behind them that no one may touch. */
 typedef struct guarded {
     char *pages;

@@ -223,6 +223,43 @@ static void a_column_of_a_struct_is_found_by_name(void **state) {
     expect_rows(&column, 4, "11|12|(null)|14|");
 }
 
+/* The column m of an array of structs: a struct with a, as above, and with "a.b", beside a column "m.b". */
+static void a_path_leads_into_structs(void **state) {
+    (void)state;
+    const struct ArrowSchema literal = {.format = "u", .name = "a.b"}, beside = {.format = "u", .name = "m.b"};
+    struct ArrowSchema *inner[] = {(struct ArrowSchema *)&column_a, (struct ArrowSchema *)&literal};
+    const struct ArrowSchema m = {.format = "+s", .name = "m", .n_children = 2, .children = inner};
+    struct ArrowSchema *outer[] = {(struct ArrowSchema *)&m, (struct ArrowSchema *)&beside};
+    const struct ArrowSchema schema = {.format = "+s", .n_children = 2, .children = outer};
+    struct ArrowArray a = SLICE(1, 5, BITS(0x3D), OFFSETS(0, 1, 2, 3, 4, 5, 6), "xabcde"),
+                      ab = ARRAY(5, NULL, OFFSETS(0, 1, 2, 3, 4, 5), "VWXYZ"), *columns[] = {&a, &ab};
+    struct ArrowArray own = ARRAY(4, BITS(0x1B)), b = ARRAY(4, NULL, OFFSETS(0, 1, 2, 3, 4), "klmn"),
+                      *arrays[] = {&own, &b};
+    own.offset = 1;
+    own.n_children = 2;
+    own.children = columns;
+    struct ArrowArray array = ARRAY(3, BITS(0xB));
+    array.offset = 1;
+    array.n_children = 2;
+    array.children = arrays;
+    /* Rows 1 to 3 are 2 to 4 of the struct, of which 2 is null, and 3 to 5 of a. */
+    doppel_column column = init(&schema, &array, "m.a");
+    expect_rows(&column, 3, "(null)|(null)|e|");
+    column = init(&schema, &array, "m.a.b");
+    expect_rows(&column, 3, "(null)|(null)|Z|");
+    column = init(&schema, &array, "m.b"); /* a column of that very name */
+    expect_rows(&column, 3, "l|(null)|n|");
+    const char *const missing[] = {"m.c", "m.a.c", "m.", ".a", "m..a", "n.a", "m.b.a"};
+    for (size_t i = 0; i < sizeof missing / sizeof *missing; i++) {
+        bool found = true;
+        assert_int_equal(doppel_column_init(&column, &schema, &array, missing[i], &found, NULL), DOPPEL_OK);
+        assert_false(found);
+    }
+    refuse(&schema, array, "m", "is of the Arrow type \"+s\", which is no text");
+    own.length = 3; /* too short for the rows and the offset */
+    refuse(&schema, array, "m.a", MALFORMED);
+}
+
 static void a_column_that_is_missing_is_no_error(void **state) {
     (void)state;
     struct ArrowSchema *children[] = {(struct ArrowSchema *)&nameless, (struct ArrowSchema *)&column_b};
@@ -238,7 +275,7 @@ static void a_column_that_is_missing_is_no_error(void **state) {
     assert_int_equal(doppel_column_init(&column, &column_b, &b, "b", &found, NULL), DOPPEL_OK); /* no struct */
     assert_false(found);
     assert_int_equal(doppel_column_init(&column, &schema, &array, "a", NULL, &error), DOPPEL_ERROR_INPUT);
-    assert_string_equal(error.message, "is not there");
+    assert_string_equal(error.message, "does not exist");
     assert_int_equal(doppel_column_init(&column, &schema, &array, "b", NULL, NULL), DOPPEL_OK);
 }
 
@@ -478,6 +515,7 @@ int main(void) {
         cmocka_unit_test(offsets_of_slices_are_heeded),
         cmocka_unit_test(validity_counts_unless_nothing_is_null),
         cmocka_unit_test(a_column_of_a_struct_is_found_by_name),
+        cmocka_unit_test(a_path_leads_into_structs),
         cmocka_unit_test(a_column_that_is_missing_is_no_error),
         cmocka_unit_test(an_index_stands_for_an_entry_of_the_dictionary),
         cmocka_unit_test(a_dictionary_has_an_offset_of_its_own),

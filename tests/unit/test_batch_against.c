@@ -1,32 +1,15 @@
-/* test_batch_against.c - batches against index folders: what is found there and by which evidence, what does not go
- * together, and that a batch and the engine come to the same answer. */
+/* test_batch_against.c - batches against index folders: what is found there and by which evidence, which settings are
+ * incompatible, and that a batch and the engine come to the same answer. */
 #include "batches.h"
+#include "work_folder.h"
 
 #include "against.h"
 
-#include <ftw.h>
 #include <unistd.h>
 
 static const doppel_engine_options by_distance = {.near = DOPPEL_NEAR_DISTANCE};
 static const doppel_engine_options by_similarity = {.near = DOPPEL_NEAR_SIMILARITY, .title_veto = DOPPEL_SWITCH_OFF};
 static const doppel_engine_options without_titles = {.titles = DOPPEL_SWITCH_OFF};
-
-/* ---- a folder to work in ---- */
-
-static int enter_folder(void **state) {
-    return setup(state) || chdir(*state);
-}
-
-static int remove_one(const char *path, const struct stat *known, int kind, struct FTW *walk) {
-    (void)known, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static int leave_folder(void **state) {
-    int failed = chdir("/") || nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(*state);
-    return failed;
-}
 
 /* ---- documents ---- */
 
@@ -341,7 +324,7 @@ static void a_run_goes_on(void **state) {
     doppel_batch_free(batch);
     assert_int_equal(truncate("work/sketches", known.st_size / 2), 0);
     assert_int_equal(try_to_go_on(&error), DOPPEL_ERROR_STORE);
-    assert_non_null(strstr(error.message, "not there any more"));
+    assert_non_null(strstr(error.message, "no longer exists"));
     dp_buffer_free(&opened);
     dp_buffer_free(&whole);
 }
@@ -388,20 +371,20 @@ static void what_does_not_go_together_is_refused(void **state) {
     make_index("similarity", without_titles, "old.jsonl");
     make_index("distance", by_distance, "old.jsonl");
     make_index("titles", (doppel_engine_options){.title_similarity = 0.95}, "old.jsonl");
-    check_refused((doppel_batch_options){.similarity = 0.7}, "similarity", "0.8 and more, and this run asks for 0.7");
+    check_refused((doppel_batch_options){.similarity = 0.7}, "similarity", "at least 0.8, and this run asks for 0.7");
     check_refused((doppel_batch_options){.method = DOPPEL_METHOD_SIMHASH}, "similarity", "not by distance");
     check_refused((doppel_batch_options){.method = DOPPEL_METHOD_SIMHASH, .distance = 4}, "distance",
                   "up to 3, and this run asks for 4");
     check_refused((doppel_batch_options){.min_words = 4}, "distance", "min_words 5, and this run has 4");
-    check_refused((doppel_batch_options){.by = DOPPEL_BY_TITLE}, "similarity", "does not go by titles");
+    check_refused((doppel_batch_options){.by = DOPPEL_BY_TITLE}, "similarity", "does not compare titles");
     check_refused((doppel_batch_options){.by = DOPPEL_BY_TITLE}, "titles", "title_similarity 0.95");
-    check_refused((doppel_batch_options){.by = DOPPEL_BY_URL, .url_without = 1}, "distance", "rules of URLs");
+    check_refused((doppel_batch_options){.by = DOPPEL_BY_URL, .url_without = 1}, "distance", "URL rules");
     check_refused((doppel_batch_options){.content = DOPPEL_CONTENT_ALL}, "distance", "content main of pages");
     check_refused((doppel_batch_options){.recipe = article}, "distance", "cannot be used with recipe");
-    check_refused((doppel_batch_options){.within = "host"}, "distance", "within cannot be asked for");
-    check_refused((doppel_batch_options){.across = "host"}, "distance", "across cannot be asked for");
+    check_refused((doppel_batch_options){.within = "host"}, "distance", "within cannot be combined");
+    check_refused((doppel_batch_options){.across = "host"}, "distance", "across cannot be combined");
     check_refused((doppel_batch_options){.link_any = true}, "distance", "link any");
-    check_refused((doppel_batch_options){.boilerplate = 0.1}, "similarity", "boilerplate cannot be asked for");
+    check_refused((doppel_batch_options){.boilerplate = 0.1}, "similarity", "boilerplate cannot be combined");
     spit("distance/doppel.index", "something", 9);
     check_refused((doppel_batch_options){0}, "distance", "");
     doppel_recipe_free(article);
@@ -444,8 +427,6 @@ static void pairs_are_refused(void **state) {
     assert_non_null(strstr(error.message, "not all pairs"));
     doppel_batch_free(batch);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

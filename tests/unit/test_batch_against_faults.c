@@ -1,23 +1,9 @@
 /* test_batch_against_faults.c - batches against an index, without memory, files or threads: a clear error or the same
  * result, no leak, and the same call works afterwards. */
 #include "faults.h"
+#include "work_folder.h"
 
 #include "against.h"
-
-static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
-
-static int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
-}
 
 /* Of the second file, a half is in the first: by the address, the words, content or the title. */
 static void save_documents(void) {
@@ -43,7 +29,7 @@ static doppel_status outcome;
 static doppel_status run_batch(const char *index, uint64_t *result) {
     const char *new = "new.jsonl";
     doppel_input_options input = {.size = sizeof input, .threads = 1};
-    doppel_batch_options options = {.size = sizeof options, .by = 7, .input = &input, .tmp = folder};
+    doppel_batch_options options = {.size = sizeof options, .by = 7, .input = &input, .tmp = work_folder};
     doppel_input_counts counts = {0};
     doppel_batch *batch = NULL;
     doppel_error error = {0};
@@ -98,8 +84,6 @@ static void without_threads(void **state) {
     (void)state;
     run_all(THREADS, DOPPEL_ERROR_MEMORY);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(without_memory), TEST(without_files), TEST(without_threads)};

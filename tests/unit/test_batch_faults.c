@@ -1,25 +1,11 @@
 /* test_batch_faults.c - batches without memory, files or threads: a clear error or the same result, no leak, and the
  * same call works afterwards. */
 #include "faults.h"
+#include "work_folder.h"
 
 #include "batch/batch.h"
 
 #include <math.h>
-
-static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
-
-static int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
-}
 
 /* ---- documents ---- */
 
@@ -82,7 +68,7 @@ static doppel_status run_batch(doppel_batch_options options, bool pairs, uint64_
     doppel_error error = {0};
     options.size = sizeof options;
     options.input = &input;
-    options.tmp = folder;
+    options.tmp = work_folder;
     doppel_status status = doppel_batch_create(&options, &batch, &error);
     if (status == DOPPEL_OK) {
         batch->settings.large_bucket = 0; /* every bucket is large: so more can fail */
@@ -159,8 +145,6 @@ static void without_threads(void **state) {
     run_all(THREADS, DOPPEL_ERROR_MEMORY, false);
     run_all(THREADS, DOPPEL_ERROR_MEMORY, true);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(without_memory), TEST(without_files), TEST(without_threads)};

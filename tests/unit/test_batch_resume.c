@@ -1,29 +1,12 @@
-/* test_batch_resume.c - runs that were stopped anywhere go on and come to the same end; sketches that were saved stand
- * for their documents. */
+/* test_batch_resume.c - runs that were stopped anywhere are resumed with the same result; sketches that were saved
+ * stand for their documents. */
 #include "batches.h"
+#include "work_folder.h"
 
-#include <ftw.h>
 #include <unistd.h>
 
 static const char *const inputs[] = {"one.jsonl", "plain", "two.jsonl"};
 enum { INPUTS = 3, DOCUMENTS = 20 + 4 + 10 };
-
-/* ---- a folder to work in ---- */
-
-static int enter_folder(void **state) {
-    return setup(state) || chdir(*state);
-}
-
-static int remove_one(const char *path, const struct stat *known, int kind, struct FTW *walk) {
-    (void)known, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static int leave_folder(void **state) {
-    int failed = chdir("/") || nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(*state);
-    return failed;
-}
 
 /* ---- runs ---- */
 
@@ -120,7 +103,7 @@ static void another_run_is_refused(void **state) {
     doppel_batch *batch = NULL;
     doppel_batch_options options = {.size = sizeof options, .work = "work"};
     assert_int_equal(doppel_batch_create(&options, &batch, &error), DOPPEL_ERROR_USAGE);
-    assert_non_null(strstr(error.message, "holds a run already"));
+    assert_non_null(strstr(error.message, "already contains a run"));
 }
 
 static void a_finished_run_can_be_opened(void **state) {
@@ -186,12 +169,12 @@ static void damaged_sketches_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_run_that_was_stopped_anywhere_goes_on, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(what_is_damaged_is_read_again, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(another_run_is_refused, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(a_finished_run_can_be_opened, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(saved_sketches_stand_for_their_documents, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(damaged_sketches_are_refused, enter_folder, leave_folder),
+        TEST(a_run_that_was_stopped_anywhere_goes_on),
+        TEST(what_is_damaged_is_read_again),
+        TEST(another_run_is_refused),
+        TEST(a_finished_run_can_be_opened),
+        TEST(saved_sketches_stand_for_their_documents),
+        TEST(damaged_sketches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,27 +1,10 @@
-/* test_batch_tables.c - batches of tables (tests/unit/tables.h): what is decided is what is decided of the same
- * documents as JSONL, whether texts stay in memory or are read again; which rows of a table are which documents. */
+/* test_batch_tables.c - batches of tables (tests/unit/tables.h): the decisions are those for the same documents as
+ * JSONL, whether texts are kept in memory or read again; which rows of a table are which documents. */
 #include "batches.h"
 #include "tables.h"
+#include "work_folder.h"
 
-#include <ftw.h>
 #include <unistd.h>
-
-/* ---- a folder to work in ---- */
-
-static int enter_folder(void **state) {
-    return setup(state) || chdir(*state);
-}
-
-static int remove_one(const char *path, const struct stat *known, int kind, struct FTW *walk) {
-    (void)known, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static int leave_folder(void **state) {
-    int failed = chdir("/") || nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(*state);
-    return failed;
-}
 
 /* ---- documents: rows, and the same as JSONL ---- */
 
@@ -138,7 +121,8 @@ static dp_buffer run(doppel_batch_options options, const doppel_tables *tables, 
     return lines;
 }
 
-static void expect_as_jsonl(test_table table[2], test_tables *tables, const doppel_batch_options *options, bool pairs) {
+static void expect_run_as_jsonl(test_table table[2], test_tables *tables, const doppel_batch_options *options,
+                                bool pairs) {
     for (size_t known = 0; known < (pairs ? 1 : 2); known++) {
         dp_buffer expected = run(*options, NULL, 1, known, pairs);
         assert_true(expected.size > 100);
@@ -150,6 +134,17 @@ static void expect_as_jsonl(test_table table[2], test_tables *tables, const dopp
         }
         dp_buffer_free(&expected);
     }
+}
+
+static void expect_as_jsonl(const doppel_batch_options *runs, size_t count, bool pairs) {
+    test_table table[2];
+    test_tables tables;
+    make_tables(table, &tables);
+    save_rows(file_paths[0], 0, FIRST);
+    save_rows(file_paths[1], FIRST, DOCUMENTS);
+    for (size_t i = 0; i < count; i++)
+        expect_run_as_jsonl(table, &tables, &runs[i], pairs);
+    tables_end(&tables);
 }
 
 static void decisions_are_those_of_jsonl(void **state) {
@@ -169,28 +164,14 @@ static void decisions_are_those_of_jsonl(void **state) {
         {.similarity = 0.3, .boilerplate = 0.2},
         {.similarity = 0.5, .min_words = 1, .content = DOPPEL_CONTENT_ALL},
     };
-    test_table table[2];
-    test_tables tables;
-    make_tables(table, &tables);
-    save_rows(file_paths[0], 0, FIRST);
-    save_rows(file_paths[1], FIRST, DOCUMENTS);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
-        expect_as_jsonl(table, &tables, &runs[i], false);
-    tables_end(&tables);
+    expect_as_jsonl(runs, sizeof runs / sizeof *runs, false);
 }
 
 static void pairs_are_those_of_jsonl(void **state) {
     (void)state;
     static const doppel_batch_options runs[] = {{.similarity = 0.5, .by = 7},
                                                 {.method = DOPPEL_METHOD_SIMHASH, .distance = 12}};
-    test_table table[2];
-    test_tables tables;
-    make_tables(table, &tables);
-    save_rows(file_paths[0], 0, FIRST);
-    save_rows(file_paths[1], FIRST, DOCUMENTS);
-    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
-        expect_as_jsonl(table, &tables, &runs[i], true);
-    tables_end(&tables);
+    expect_as_jsonl(runs, sizeof runs / sizeof *runs, true);
 }
 
 static void texts_are_read_again_unless_they_stay_in_memory(void **state) {
@@ -466,8 +447,6 @@ static void sketches_of_tables_stand_for_them(void **state) {
         tables_end(&tables);
     }
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -1,20 +1,28 @@
-/* test_batch_write.c - the documents that stay, as a file: copied by many threads, the same as read and given one by
- * one. */
+/* test_batch_write.c - the kept and the removed documents as files: copied by many threads, the same as
+ * read and given one by one. */
 #include "batches.h"
 
 /* ---- the plain way ---- */
 
-static doppel_status add_kept(doppel_slice record, const doppel_near *near, void *user) {
-    if (near->a == near->b)
-        assert_true(dp_buffer_add(user, record.data, record.length) && dp_buffer_add(user, "\n", 1));
+typedef struct both_parts {
+    dp_buffer kept, removed;
+} both_parts;
+
+static doppel_status add_to_part(doppel_slice record, const doppel_near *near, void *user) {
+    both_parts *parts = user;
+    dp_buffer *to = near->a == near->b ? &parts->kept : &parts->removed;
+    assert_true(dp_buffer_add(to, record.data, record.length) && dp_buffer_add(to, "\n", 1));
     return DOPPEL_OK;
 }
 
-static void check_file(doppel_batch *batch, const char *path, int threads, const dp_buffer *expected) {
+typedef doppel_status (*part_writer)(doppel_batch *batch, doppel_writer *writer, doppel_error *error);
+
+static void check_file(doppel_batch *batch, part_writer write, const char *path, int threads,
+                       const dp_buffer *expected) {
     doppel_writer *writer;
     doppel_error error = {0};
     assert_int_equal(doppel_writer_open(&writer, path, threads, &error), DOPPEL_OK);
-    if (doppel_batch_write_kept(batch, writer, &error) != DOPPEL_OK)
+    if (write(batch, writer, &error) != DOPPEL_OK)
         fail_msg("%s: %s", error.file, error.message);
     assert_int_equal(doppel_writer_finish(writer, true, &error), DOPPEL_OK);
     dp_buffer bytes = slurp(path);
@@ -24,18 +32,20 @@ static void check_file(doppel_batch *batch, const char *path, int threads, const
     dp_buffer_free(&bytes);
 }
 
-/* Reads files, decides, and writes what stays with every number of threads. */
+/* Reads files, decides, and writes what stays and what does not with every number of threads. */
 static void check_files(void **state, const char *const *paths, size_t count, size_t known) {
     char out[200]; /* not of in(), which the paths are of: it keeps but four */
     snprintf(out, sizeof out, "%s/out.jsonl", (const char *)*state);
     for (int threads = 1; threads <= 8; threads += threads < 4 ? 1 : 4) {
         doppel_input_options input = {.size = sizeof input, .threads = threads};
         doppel_batch *batch = read_batch((doppel_batch_options){.input = &input}, paths, count, known);
-        dp_buffer expected = {0};
+        both_parts expected = {{0}, {0}};
         decide(batch);
-        assert_int_equal(doppel_batch_write(batch, add_kept, &expected, NULL), DOPPEL_OK);
-        check_file(batch, out, threads, &expected);
-        dp_buffer_free(&expected);
+        assert_int_equal(doppel_batch_write(batch, add_to_part, &expected, NULL), DOPPEL_OK);
+        check_file(batch, doppel_batch_write_kept, out, threads, &expected.kept);
+        check_file(batch, doppel_batch_write_removed, out, threads, &expected.removed);
+        dp_buffer_free(&expected.kept);
+        dp_buffer_free(&expected.removed);
         doppel_batch_free(batch);
     }
 }

@@ -1,4 +1,4 @@
-/* test_candidates.c - documents that may be near, in buckets, and who looks at which; what is connected. */
+/* test_candidates.c - documents that may be near, in buckets, which document looks at which; what is connected. */
 #include "batches.h"
 
 enum { BANDS = 20, ROWS = 3 };

@@ -86,12 +86,30 @@ static void chunks_that_break_off_give_what_they_have(void **state) {
     dp_body_decoder_free(&decoder);
 }
 
+/* What stands after a whole frame has the magic number of an old format; the decoder says that it filled all the room.
+ */
+static void damaged_zstd_gives_what_comes_before(void **state) {
+    (void)state;
+    dp_body_decoder decoder = {.limit = 100000};
+    char packed[100];
+    doppel_slice body;
+    size_t length = ZSTD_compress(packed, sizeof packed, "abcde", 5, 1);
+    memset(packed + length, 0xFF, 30);
+    memcpy(packed + length, "\x27\xB5\x2F\xFD", 4);
+    assert_int_equal(decode(&decoder, "Content-Encoding: zstd\n", (doppel_slice){packed, length + 30}, &body),
+                     DP_DECODED_PART);
+    assert_int_equal(body.length, 5);
+    assert_memory_equal(body.data, "abcde", 5);
+    dp_body_decoder_free(&decoder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bodies_of_any_size_are_whole),
         cmocka_unit_test(text_that_is_not_packed_stays),
         cmocka_unit_test(what_is_packed_by_something_unknown_is_told),
         cmocka_unit_test(chunks_that_break_off_give_what_they_have),
+        cmocka_unit_test(damaged_zstd_gives_what_comes_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

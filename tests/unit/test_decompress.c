@@ -4,6 +4,8 @@
 
 #include "input/stream.h"
 
+#include <fcntl.h>
+
 /* Small, so that a file of some KiB has many pieces. */
 static const dp_ahead_sizes tiny = {.piece = 300, .most = 5000, .held = 8000, .least = 1};
 
@@ -279,6 +281,22 @@ static void frames_of_large_windows_are_left_to_the_reader(void **state) {
     }
 }
 
+/* Windows that a stream refuses, of frames that say how little they hold and so could be read without one. */
+static void windows_that_are_too_large_are_refused_by_all(void **state) {
+    (void)state;
+    for (int window = 23; window <= 41; window++) {
+        dp_buffer file = {0};
+        /* its magic number, 4 bytes of length, the window; 5 bytes; a block as it stands, the last one */
+        char frame[] = "\x28\xB5\x2F\xFD\x80\0\x05\0\0\0\x29\0\0hello";
+        for (size_t i = 0; i < 20; i++) {
+            frame[5] = (char)(i % 5 == 4 ? (window - 10) << 3 : 0);
+            assert_true(dp_buffer_add(&file, frame, sizeof frame - 1));
+        }
+        check_same(file.data, file.size, &tiny);
+        dp_buffer_free(&file);
+    }
+}
+
 static void a_stream_is_used_again_and_closed_early(void **state) {
     (void)state;
     dp_stream stream;
@@ -348,6 +366,56 @@ static void runs_read_the_same_with_any_number_of_threads(void **state) {
     dp_buffer_free(&lines);
 }
 
+/* ---- pieces of whole members, as the stream takes them ---- */
+
+/* Takes all pieces of a file, from each to the next; a byte beside their starts there are none. */
+static void check_pieces(const dp_ahead_file *file, const dp_buffer *expected) {
+    dp_ahead *ahead = dp_ahead_create(file, &tiny);
+    size_t given = 0;
+    assert_non_null(ahead);
+    for (uint64_t at = 0; at < file->size;) {
+        const dp_ahead_piece *piece = dp_ahead_take(ahead, at);
+        assert_non_null(piece);
+        assert_int_equal(piece->start, at);
+        assert_true(piece->end > at && given + piece->out.size <= expected->size);
+        assert_memory_equal(piece->out.data, expected->data + given, piece->out.size);
+        given += piece->out.size;
+        at = piece->end;
+    }
+    assert_int_equal(given, expected->size);
+    assert_null(dp_ahead_take(ahead, file->size + tiny.piece));
+    assert_false(dp_ahead_is_useless(ahead));
+    dp_ahead_free(ahead);
+
+    ahead = dp_ahead_create(file, &tiny);
+    for (uint64_t wrong = 0; wrong < 4; wrong++) {
+        assert_false(dp_ahead_is_useless(ahead));
+        assert_null(dp_ahead_take(ahead, wrong * tiny.piece + 1));
+        assert_null(dp_ahead_take(ahead, wrong * tiny.piece + 2)); /* the same piece counts once */
+    }
+    assert_true(dp_ahead_is_useless(ahead));
+    dp_ahead_free(ahead);
+}
+
+static void pieces_are_given_where_they_start_and_nowhere_else(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        dp_buffer bytes = make_file(&(shape){i & 1, 3, 60, 600});
+        write_bytes("a", bytes.data, bytes.size);
+        contents plain = read_file("a", 1, &in_order, 1 << 16);
+        dp_ahead_file file = {.zstd = i & 1, .size = bytes.size, .threads = 1 + i};
+        file.fd = open("a", O_RDONLY);
+        check_pieces(&file, &plain.bytes);
+        file.from = file.size;
+        assert_null(dp_ahead_create(&file, &tiny));
+        file.from = 0;
+        assert_null(dp_ahead_create(&file, NULL)); /* less than is worth it */
+        close(file.fd);
+        dp_buffer_free(&plain.bytes);
+        dp_buffer_free(&bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(many_members_are_the_same_bytes),
@@ -361,9 +429,11 @@ int main(void) {
         TEST(members_within_members_are_not_taken),
         TEST(frames_to_skip_are_skipped),
         TEST(frames_of_large_windows_are_left_to_the_reader),
+        TEST(windows_that_are_too_large_are_refused_by_all),
         TEST(a_stream_is_used_again_and_closed_early),
         TEST(runs_read_the_same_with_any_number_of_threads),
         TEST(stdin_that_was_read_before_goes_on_where_it_is),
+        TEST(pieces_are_given_where_they_start_and_nowhere_else),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

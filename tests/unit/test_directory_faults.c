@@ -1,4 +1,4 @@
-/* test_directory_faults.c - what is directory, without memory: each allocation fails in turn, and nothing has changed
+/* test_directory_faults.c - the directory without memory: each allocation fails in turn, and nothing has changed
  * then; the same change, tried again, works. */
 #include "best_title.h"
 #include "faults.h"

@@ -1,4 +1,4 @@
-/* test_directory_parity.c - what is dropped by its parity is never near; what is far is dropped; what is gone leaves
+/* test_directory_parity.c - what is dropped by its parity is never near; what is far is dropped; what is removed leaves
  * nothing. */
 #include "support.h"
 

@@ -18,14 +18,6 @@ typedef struct scene {
     _Atomic uint64_t rounds;
 } scene;
 
-#define EXPECT(s, what)                                                   \
-    do {                                                                  \
-        if (!(what))                                                      \
-            atomic_store(&(s)->wrong, "line " LINE(__LINE__) ": " #what); \
-    } while (0)
-#define LINE(number) LINE_TEXT(number)
-#define LINE_TEXT(number) #number
-
 /* What a document has follows from its number. */
 typedef struct document {
     dp_trace trace;

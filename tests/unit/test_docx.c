@@ -21,13 +21,13 @@ static void put32(dp_buffer *to, size_t value) {
 }
 
 /* What both headers of a part have in common, from the flags on. */
-static void put_sizes(dp_buffer *to, bool packs, size_t packed, size_t size) {
+static void put_sizes(dp_buffer *to, bool packs, size_t packed, const char *text) {
     put16(to, 0);
     put16(to, packs ? 8 : 0);
     put32(to, 0); /* time */
-    put32(to, 0); /* checksum */
+    put32(to, libdeflate_crc32(0, text, strlen(text)));
     put32(to, packed);
-    put32(to, size);
+    put32(to, strlen(text));
 }
 
 static void add_part(zip_writer *zip, const char *name, const char *text, bool packs) {
@@ -40,14 +40,14 @@ static void add_part(zip_writer *zip, const char *name, const char *text, bool p
         assert_true(length > 0);
     }
     dp_buffer_add(&zip->bytes, "PK\3\4\24\0", 6);
-    put_sizes(&zip->bytes, packs, length, size);
+    put_sizes(&zip->bytes, packs, length, text);
     put16(&zip->bytes, strlen(name));
     put16(&zip->bytes, 3);
     dp_buffer_add(&zip->bytes, name, strlen(name));
     dp_buffer_add(&zip->bytes, "xyz", 3); /* an extra field */
     dp_buffer_add(&zip->bytes, packs ? packed : text, length);
     dp_buffer_add(&zip->directory, "PK\1\2\24\0\24\0", 8);
-    put_sizes(&zip->directory, packs, length, size);
+    put_sizes(&zip->directory, packs, length, text);
     put16(&zip->directory, strlen(name));
     for (int i = 0; i < 6; i++)
         put16(&zip->directory, 0);
@@ -199,6 +199,21 @@ static void test_damage(void **state) {
     }
 }
 
+/* A document is not read with other words than it had. */
+static void test_damaged_text(void **state) {
+    (void)state;
+    const char *xml = "<p><t>some text &amp; more of it</t></p>";
+    dp_buffer file = make(xml, "<p><t>a note</t></p>", false);
+    char *found = memmem(file.data, file.size, xml, strlen(xml));
+    assert_non_null(found);
+    for (size_t i = 0; i < strlen(xml); i++) {
+        found[i] ^= 1;
+        check_refused("a.docx", file.data, file.size, 0, "damaged");
+        found[i] ^= 1;
+    }
+    dp_buffer_free(&file);
+}
+
 /* The library runs no program unless it is told to. */
 static void test_pdf_is_left_out(void **state) {
     (void)state;
@@ -208,11 +223,8 @@ static void test_pdf_is_left_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_text, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_notes_follow, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_other_files, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_damage, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(test_pdf_is_left_out, enter_folder, leave_folder),
+        TEST(test_text),   TEST(test_notes_follow), TEST(test_other_files),
+        TEST(test_damage), TEST(test_damaged_text), TEST(test_pdf_is_left_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

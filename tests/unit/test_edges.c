@@ -1,5 +1,5 @@
-/* test_edges.c - which documents stay, by all near pairs: against a plain loop over each with each, on random graphs;
- * chains; edges in any order and given twice; edges that are refused. */
+/* test_edges.c - which documents are kept, given all near pairs: against a plain loop over each with each, on random
+ * graphs; chains; edges in any order and given twice; edges that are refused. */
 #include "support.h"
 
 #include "doppel.h"

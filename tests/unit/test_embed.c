@@ -1,32 +1,15 @@
 /* test_embed.c - the command inside a program that has tables (programs/common/embed.h): dedup reads them, and writes
- * them through the program's writer, which is told whether to keep what it wrote.
+ * them through the program's writer, which learns whether to keep what it wrote.
  *
  * Each command runs in a process of its own; what the writer is asked for goes to the file `calls`. */
 #include "files.h"
 #include "tables.h"
+#include "work_folder.h"
 
 #include "common/embed.h"
 
-#include <ftw.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* ---- a folder to work in ---- */
-
-static int enter_folder(void **state) {
-    return setup(state) || chdir(*state);
-}
-
-static int remove_one(const char *path, const struct stat *known, int kind, struct FTW *walk) {
-    (void)known, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static int leave_folder(void **state) {
-    int failed = chdir("/") || nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(*state);
-    return failed;
-}
 
 /* ---- a writer of tables ---- */
 
@@ -193,11 +176,11 @@ static void outputs_that_cannot_be_are_refused(void **state) {
     assert_int_equal(RUN(true, "b.table", "-o", "out.table", "--output-dir", "out"), 2);
     expect_file("stderr", "doppel: --output and --output-dir: give one of them\n");
     assert_int_equal(RUN(true, "b.table"), 2);
-    expect_file("stderr", "doppel: dedup needs an output: -o OUT (- for stdout), or --dry-run\n");
+    expect_file("stderr",
+                "doppel: dedup needs an output: -o OUT (- for stdout), --removed FILE for a list of the removed "
+                "documents, or --dry-run\n");
     expect_file("calls", "");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

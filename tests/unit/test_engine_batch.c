@@ -1,5 +1,5 @@
-/* test_engine_batch.c - batches and checks beside other threads: what is acknowledged is there, whoever wrote it and
- * whatever takes its place. */
+/* test_engine_batch.c - batches and checks while other threads work: what is acknowledged is there, whoever wrote it
+ * and whatever takes its place. */
 #include "engine_cases.h"
 #include "engine_places.h"
 

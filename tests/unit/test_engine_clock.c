@@ -1,4 +1,4 @@
-/* test_engine_clock.c - clocks that jump: what is believed, when, and what becomes of documents meanwhile. */
+/* test_engine_clock.c - clocks that jump: which times are trusted, when, and what happens to documents until then. */
 #include "folders.h"
 
 #include "known/local.h"

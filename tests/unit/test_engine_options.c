@@ -45,11 +45,68 @@ static void what_a_shared_store_leaves_to_others(void **state) {
     doppel_engine_close(engine);
 }
 
+/* Adds one document, so that what an index was made with is fixed. */
+static void add_something(doppel_engine *engine) {
+    doppel_item item = {.size = sizeof item};
+    doppel_verdict verdict = {0};
+    item.document.id = doppel_slice_of("a");
+    item.document.text = doppel_slice_of("some words of a document that is stored");
+    OK(doppel_engine_add(engine, &item, &verdict, error));
+    doppel_verdict_free(&verdict);
+}
+
+/* With these options alone: open_at adds a preset. */
+static doppel_engine *open_with(void **state, doppel_engine_options options) {
+    doppel_engine *engine;
+    options.size = sizeof options;
+    OK(doppel_engine_open(path_of(state, "index"), &options, &engine, error));
+    return engine;
+}
+
+/* A folder in which nothing was ever stored takes other settings; one whose document was removed does not. */
+static void settings_of_an_unused_folder_can_be_replaced(void **state) {
+    if (here->place != IN_FOLDER)
+        return;
+    doppel_engine_close(open_with(state, (doppel_engine_options){.preset = "crawl", .ttl = 77}));
+    doppel_engine_options differing = {.size = sizeof differing, .must_exist = true, .keep_text = DOPPEL_SWITCH_ON};
+    doppel_engine *engine;
+    REFUSED(doppel_engine_open(path_of(state, "index"), &differing, &engine, error), DOPPEL_ERROR_STORE,
+            "made with keep_text off");
+    /* What may change each time is stored, with the settings that it has. */
+    doppel_engine_close(open_with(state, (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK}));
+    engine = open_with(state, (doppel_engine_options){0});
+    assert_string_equal(doppel_engine_get_options(engine)->preset, "crawl");
+    assert_int_equal(doppel_engine_get_options(engine)->ttl, 77);
+    assert_int_equal(doppel_engine_get_options(engine)->on_duplicate, DOPPEL_DUPLICATE_LINK);
+    doppel_engine_close(engine);
+    /* What is fixed makes all settings anew. */
+    doppel_engine_close(open_with(state, (doppel_engine_options){.preset = "article", .distance = 5}));
+    engine = open_with(state, (doppel_engine_options){.keep_text = DOPPEL_SWITCH_ON, .fields = "author"});
+    assert_string_equal(doppel_engine_get_options(engine)->preset, "general");
+    assert_string_equal(doppel_recipe_text(doppel_engine_get_options(engine)->recipe),
+                        "simhash64:words=5:hash=fast:weight=tf");
+    add_something(engine);
+    bool removed;
+    OK(doppel_engine_remove(engine, doppel_slice_of("a"), &removed, error));
+    assert_true(removed);
+    doppel_engine_close(engine);
+    engine = open_with(state, (doppel_engine_options){0});
+    assert_int_equal(doppel_engine_get_options(engine)->keep_text, DOPPEL_SWITCH_ON);
+    assert_string_equal(doppel_engine_get_options(engine)->fields, "author");
+    OK(doppel_engine_compact(engine, error));
+    doppel_engine_close(engine);
+    differing = (doppel_engine_options){.size = sizeof differing, .titles = DOPPEL_SWITCH_OFF};
+    REFUSED(doppel_engine_open(path_of(state, "index"), &differing, &engine, error), DOPPEL_ERROR_STORE,
+            "made with titles on");
+}
+
 /* What it was made with stays; what is said of it later must be the same. */
 static void settings_are_agreed_upon(void **state) {
     if (here->place == IN_MEMORY)
         return;
     doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "article", .distance = 5});
+    if (here->place == IN_FOLDER)
+        add_something(engine);
     doppel_engine_close(engine);
     const doppel_engine_options nothing = {.size = sizeof nothing};
     OK(doppel_engine_open(path_of(state, "index"), &nothing, &engine, error));
@@ -109,9 +166,13 @@ static void a_reader_changes_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        EVERYWHERE(an_engine_has_its_own_fields),         EVERYWHERE(names_of_fields_have_a_limit),
-        EVERYWHERE(what_a_shared_store_leaves_to_others), EVERYWHERE(settings_are_agreed_upon),
-        EVERYWHERE(what_is_not_there_is_not_made),        EVERYWHERE(a_reader_changes_nothing),
+        EVERYWHERE(an_engine_has_its_own_fields),
+        EVERYWHERE(names_of_fields_have_a_limit),
+        EVERYWHERE(what_a_shared_store_leaves_to_others),
+        EVERYWHERE(settings_are_agreed_upon),
+        EVERYWHERE(settings_of_an_unused_folder_can_be_replaced),
+        EVERYWHERE(what_is_not_there_is_not_made),
+        EVERYWHERE(a_reader_changes_nothing),
     };
     return run_everywhere("options", tests, sizeof tests / sizeof *tests);
 }

@@ -1,5 +1,5 @@
-/* test_engine_stores.c - one long life, told to an engine in memory, one in a folder and one in Redis: each says the
- * same of each document, and remembers the same in the end. */
+/* test_engine_stores.c - one long sequence of calls on an engine in memory, one in a folder and one in Redis: each
+ * gives the same of each document, and remembers the same in the end. */
 #include "engine_places.h"
 #include "engine_steps.h"
 

@@ -1,4 +1,4 @@
-/* test_examples.c - worked examples from the literature on near-duplicates, as they stand there. */
+/* test_examples.c - worked examples from the literature on near-duplicates, unchanged. */
 #include "doppel.h"
 
 #include <setjmp.h>

@@ -98,23 +98,26 @@ static doppel_status create_and_free(uint64_t *result) {
     return status;
 }
 
+/* An add that failed has changed nothing, and works afterwards. */
+static void add_again(doppel_index *index, uint64_t i) {
+    int kinds = pause_faults();
+    doppel_index_stats stats;
+    doppel_index_get_stats(index, &stats);
+    assert_int_equal(stats.entries, i);
+    content(index);
+    assert_int_equal(doppel_index_add(index, &prints[i], i, i % 5), DOPPEL_OK);
+    resume_faults(kinds);
+}
+
 /* From nothing to several runs. */
 static doppel_status insert_one_by_one(uint64_t *result) {
     doppel_index *index = NULL;
     doppel_status status = create_index(64, &index);
     if (status)
         return status;
-    for (uint64_t i = 0; i < COUNT && !status; i++) {
-        if (!(status = doppel_index_add(index, &prints[i], i, i % 5)))
-            continue;
-        int kinds = pause_faults();
-        doppel_index_stats stats;
-        doppel_index_get_stats(index, &stats);
-        assert_int_equal(stats.entries, i);
-        content(index);
-        assert_int_equal(doppel_index_add(index, &prints[i], i, i % 5), DOPPEL_OK);
-        resume_faults(kinds);
-    }
+    for (uint64_t i = 0; i < COUNT && !status; i++)
+        if ((status = doppel_index_add(index, &prints[i], i, i % 5)))
+            add_again(index, i);
     *result = content(index);
     doppel_index_free(index);
     return status;
@@ -134,15 +137,8 @@ static doppel_status insert_into_levels(uint64_t *result) {
     for (uint64_t i = 1100; i < COUNT; i++) {
         doppel_status failed = doppel_index_add(index, &prints[i], i, i % 5);
         status = status ? status : failed;
-        if (!failed)
-            continue;
-        kinds = pause_faults();
-        doppel_index_stats stats;
-        doppel_index_get_stats(index, &stats);
-        assert_int_equal(stats.entries, i);
-        content(index);
-        assert_int_equal(doppel_index_add(index, &prints[i], i, i % 5), DOPPEL_OK);
-        resume_faults(kinds);
+        if (failed)
+            add_again(index, i);
     }
     *result = content(index);
     doppel_index_free(index);

@@ -1,7 +1,7 @@
 /* test_index_model.c - a Hamming index does what a plain array does: random inserts, removals, expiries, finds, merges,
  * saves and reopenings, each answer compared.
  *
- * The fingerprints lie close together and the owners are few, so that the same entry comes up again and again. With
+ * The fingerprints lie close together and the owners are few, so that the same entry occurs many times. With
  * DOPPEL_SUITE=full there are a million operations. */
 #include "support.h"
 

@@ -1,7 +1,7 @@
 /* test_index_threads.c - one thread writes an index while eight read it.
  *
- * Entries are told by their owner: fingerprint_of() gives the one fingerprint an owner has. `Lasting` entries are never
- * removed, so that every reader finds each of them at all times; `passing` ones come and go. Run under the thread
+ * Entries are identified by their owner: fingerprint_of() gives the one fingerprint an owner has. `Lasting` entries are
+ * never removed, so that every reader finds each of them at all times; `passing` ones come and go. Run under the thread
  * sanitizer too. */
 #include "support.h"
 
@@ -30,14 +30,6 @@ typedef struct reader {
     uint64_t random;
     uint64_t rounds;
 } reader;
-
-#define EXPECT(s, what)                                                   \
-    do {                                                                  \
-        if (!(what))                                                      \
-            atomic_store(&(s)->wrong, "line " LINE(__LINE__) ": " #what); \
-    } while (0)
-#define LINE(number) LINE_TEXT(number)
-#define LINE_TEXT(number) #number
 
 /* Eight owners lie near each other. */
 static void fingerprint_of(int bits, uint64_t owner, uint64_t fingerprint[2]) {

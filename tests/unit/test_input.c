@@ -87,7 +87,7 @@ static void bad_records_are_named_and_left_out(void **state) {
           "it\n"
           "a.jsonl:3: field \"text\" is a number, not a string\na.jsonl:4: field \"text\" is null, not a string\n"
           "a.jsonl:5: not a JSON object\na.jsonl:7: field \"id\" is neither a string nor a number\n"
-          "a.jsonl:8: not JSON: an escape in a string that JSON does not have\n"
+          "a.jsonl:8: not JSON: an escape in a string that JSON does not allow\n"
           "a.jsonl:9: not JSON: an object or array without its end\n");
     result r = run_path("a.jsonl");
     assert_int_equal(r.counts.documents, 1);
@@ -111,8 +111,8 @@ static void what_stands_behind_an_object_is_named(void **state) {
     (void)state;
     write_text("a.jsonl", "{\"text\":\"}\\\"\"} garbage\n{\"text\":\"b\"}}\n");
     check("a.jsonl", "",
-          "a.jsonl:1: not JSON: more after the end of the object\n"
-          "a.jsonl:2: not JSON: more after the end of the object\n");
+          "a.jsonl:1: not JSON: unexpected text after the end of the object\n"
+          "a.jsonl:2: not JSON: unexpected text after the end of the object\n");
 }
 
 static void invalid_utf8_is_repaired_and_counted(void **state) {
@@ -233,7 +233,7 @@ static void a_missing_file_does_not_stop_the_rest(void **state) {
 
 static void a_folder_that_cannot_be_read_is_reported(void **state) {
     (void)state;
-    assert_int_equal(mkdir("f", 0755) | mkdir("f/closed", 0) | chmod(folder, 0755), 0);
+    assert_int_equal(mkdir("f", 0755) | mkdir("f/closed", 0) | chmod(work_folder, 0755), 0);
     write_text("f/z", "1");
     /* Root could read it, so be someone else. */
     bool root = geteuid() == 0;

@@ -1,27 +1,13 @@
 /* test_input_faults.c - reading and writing files without memory, threads or a system that works: a clear error or the
  * same result, no leak, no part of a file, and the same call works afterwards. */
 #include "faults.h"
+#include "work_folder.h"
 
 #include "input/input.h"
 #include "input/stream.h"
 
 #include <sys/stat.h>
 #include <zlib.h>
-
-static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
-
-static int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
-}
 
 static void put_file(const char *path, const void *bytes, size_t length) {
     FILE *file = fopen(path, "wb");
@@ -45,6 +31,7 @@ static doppel_status take(void *state, const doppel_document *document, doppel_o
     *result = mixed_bytes(*result, document->text.data, document->text.length);
     *result = mixed_bytes(*result, document->title.data, document->title.length);
     *result = mixed_bytes(*result, document->html.data, document->html.length);
+    *result = mixed_bytes(*result, document->record.data, document->record.length);
     *result = mixed_bytes(*result, document->extra->data, document->extra->length);
     return DOPPEL_OK;
 }
@@ -52,7 +39,8 @@ static doppel_status take(void *state, const doppel_document *document, doppel_o
 /* A file that could not be read for want of memory counts as one that cannot be read. */
 static doppel_status read_documents(const char *path, uint64_t *result) {
     static const char *const extra[] = {"date"};
-    doppel_input_options options = {.size = sizeof options, .threads = 1, .extra_keys = extra, .extra_count = 1};
+    doppel_input_options options = {
+        .size = sizeof options, .threads = 1, .extra_keys = extra, .extra_count = 1, .row_records = true};
     doppel_work work = {.user = result, .document = take};
     doppel_input_counts counts = {0};
     doppel_error error;
@@ -107,7 +95,8 @@ static void put_warc(void) {
 static void documents(void **state) {
     (void)state;
     put_warc();
-    static const char csv[] = "id,text,title,date\n1,\"a \"\"b\"\" c\",T,2020\n,bad\n2,inva\xFFlid,,\n3,\"open\n";
+    static const char csv[] = "id,text,title,date,,x\xFF,x\xFE\n1,\"a \"\"b\"\" c\",T,2020,,x,y\n,bad\n"
+                              "2,inva\xFFlid,,,,,\n,b,,,,,\n3,\"open\n";
     static const char mbox[] =
         "From a@b Thu Jan  1 00:00:00 1970\nMessage-ID: <1>\nDate: today\n"
         "Subject: =?koi8-r?B?8NI=?= and =?utf-8?Q?=C3=A9?=\n"
@@ -228,8 +217,8 @@ static doppel_status write_file(uint64_t *result) {
     if (!stat(target, &stat_of) && status == DOPPEL_OK)
         *result = mixed(*result, (uint64_t)stat_of.st_size);
     unlink(target);
-    assert_int_equal(rmdir(folder), 0); /* nothing else was left in it */
-    assert_int_equal(mkdir(folder, 0777) || chdir(folder), 0);
+    assert_int_equal(rmdir(work_folder), 0); /* nothing else was left in it */
+    assert_int_equal(mkdir(work_folder, 0777) || chdir(work_folder), 0);
     resume_faults(kinds);
     return status;
 }
@@ -294,8 +283,6 @@ static void streams(void **state) {
             (fault_plan){
                 .kinds = kinds[i / 2], .go_on = i % 2, .expected = DOPPEL_ERROR_IO, .may_pass = true, .sparse = true});
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(documents), TEST(ranges), TEST(ranges_without_memory), TEST(output_files),

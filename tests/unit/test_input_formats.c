@@ -120,7 +120,7 @@ static void records_have_a_text_or_a_page(void **state) {
         "a.jsonl", "",
         "a.jsonl:1: field \"html\" is a number, not a string\na.jsonl:2: field \"text\" is a number, not a string\n"
         "a.jsonl:3: has no field \"text\" or \"html\"; --text-key names it\n"
-        "a.jsonl:4: not JSON: an escape in a string that JSON does not have\n");
+        "a.jsonl:4: not JSON: an escape in a string that JSON does not allow\n");
     const char *path = "b.jsonl";
     write_text(path, "{\"page\":\"<p>\",\"html\":\"no\"}\n");
     expect(&path, 1, (doppel_input_options){.html_key = "page"}, "b.jsonl:1 text= html=<p>\n", "");
@@ -143,7 +143,7 @@ static void extra_fields_are_given(void **state) {
     write_text(path, "{\"text\":\"t\",\"a\":\"\\x\"}\n{\"text\":\"t\",\"a\":[1,}\n");
     expect(
         &path, 1, options, "",
-        "a.jsonl:1: not JSON: an escape in a string that JSON does not have\n"
+        "a.jsonl:1: not JSON: an escape in a string that JSON does not allow\n"
         "a.jsonl:2: not JSON: a value that is neither a string, a number, true, false, null, an object nor an array\n");
     keys[0] = "text";
     write_text(path, "{\"text\":\"a\\\\b\",\"b\":\"c\"}\n");

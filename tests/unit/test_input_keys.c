@@ -78,6 +78,23 @@ static void an_array_is_read_element_by_element(void **state) {
     check("a.json", "a.json:1|still JSONL||\n", "");
 }
 
+/* A word ends with the comma after it, which is part of the next element: that this one breaks off must not matter. */
+static void what_comes_before_a_break_in_an_array_does_not_depend_on_blocks(void **state) {
+    (void)state;
+    static const char text[] = "[{\"text\":\"a\"},123,{\"text\":\"b";
+    const char *path = "a.json";
+    dp_buffer file = {0};
+    add_gzip(&file, text);
+    write_bytes(path, file.data, file.size - 8); /* without the checksum and the length at its end */
+    result whole = run_job((dp_input_job){.paths = &path, .path_count = 1}, &(doppel_input_options){0});
+    assert_string_equal(whole.output.data, "a.json:1|a||\n");
+    assert_string_equal(whole.reports.data, "a.json:2: not a JSON object\na.json:3: the file breaks off within this "
+                                            "element\na.json:0: the gzip data is cut short\n");
+    check_every_cut(path, strlen(text), &(doppel_input_options){0}, &whole);
+    free_result(&whole);
+    dp_buffer_free(&file);
+}
+
 static void what_is_wrong_with_an_array_is_named(void **state) {
     (void)state;
     write_text("a.json", "[{\"text\":\"a\"}{\"text\":\"b\"},,{\"text\":\"c\"},5,[{\"text\":\"d\"}],{\"text\":},"
@@ -87,7 +104,7 @@ static void what_is_wrong_with_an_array_is_named(void **state) {
           "a.json:3: an element is missing between two commas\n"
           "a.json:4: not a JSON object\na.json:5: not a JSON object\n"
           "a.json:6: not JSON: a value that is neither a string, a number, true, false, null, an object nor an array\n"
-          "a.json:8: something else stands after the array\n");
+          "a.json:8: unexpected text after the array\n");
     write_text("a.json", "[{\"text\":\"a\"},\n]");
     check("a.json", "a.json:1|a||\n", "a.json:2: an element is missing after the last comma\n");
     write_text("a.json", "[{\"text\":\"a\"},{\"text\":\"b");
@@ -204,7 +221,7 @@ static void bzip2_is_read(void **state) {
     dp_buffer one = pack(false, "words");
     assert_true(dp_buffer_add(&one, "rest", 4));
     write_bytes("a.bz2", one.data, one.size);
-    check("a.bz2", "", "a.bz2:0: there is something else after the bzip2 data\n");
+    check("a.bz2", "", "a.bz2:0: unexpected bytes after the bzip2 data\n");
     write_text("b.txt", "BZh9 is how it begins");
     check("b.txt", "b.txt|BZh9 is how it begins||\n", "");
     dp_buffer_free(&one);
@@ -267,6 +284,7 @@ int main(void) {
         TEST(several_are_joined_with_a_line_end),
         TEST(too_many_names_are_refused),
         TEST(an_array_is_read_element_by_element),
+        TEST(what_comes_before_a_break_in_an_array_does_not_depend_on_blocks),
         TEST(what_is_wrong_with_an_array_is_named),
         TEST(an_element_is_given_in_one_line),
         TEST(rows_and_lines_are_given_as_they_stand),

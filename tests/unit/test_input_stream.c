@@ -17,25 +17,18 @@ static result run_cut(const char *path, size_t block, size_t small_file, int thr
     return run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes}, &options);
 }
 
-static void check_every_cut(const char *path) {
+static void check_sample(const char *path) {
     result whole = run_cut(path, 1 << 20, 1 << 20, 1);
     assert_int_equal(whole.counts.documents, 4);
     assert_int_equal(whole.counts.bad, 2);
-    for (size_t block = 1; block < sizeof sample + 2; block++)
-        for (int variant = 0; variant < 4; variant++) {
-            result r = run_cut(path, block, variant & 1 ? 1 << 20 : 0, variant & 2 ? 4 : 1);
-            assert_string_equal(r.output.data, whole.output.data);
-            assert_string_equal(r.reports.data, whole.reports.data);
-            assert_int_equal(r.counts.documents, whole.counts.documents);
-            free_result(&r);
-        }
+    check_every_cut(path, strlen(sample), &(doppel_input_options){.max_record = 60}, &whole);
     free_result(&whole);
 }
 
 static void blocks_may_be_cut_anywhere(void **state) {
     (void)state;
     write_text("a.jsonl", sample);
-    check_every_cut("a.jsonl");
+    check_sample("a.jsonl");
 }
 
 static void compressed_blocks_may_be_cut_anywhere(void **state) {
@@ -44,9 +37,9 @@ static void compressed_blocks_may_be_cut_anywhere(void **state) {
     add_gzip(&gz, sample);
     add_zstd(&zst, sample);
     write_bytes("a.jsonl", gz.data, gz.size);
-    check_every_cut("a.jsonl");
+    check_sample("a.jsonl");
     write_bytes("a.jsonl", zst.data, zst.size);
-    check_every_cut("a.jsonl");
+    check_sample("a.jsonl");
     dp_buffer_free(&gz);
     dp_buffer_free(&zst);
 }
@@ -142,7 +135,7 @@ static void a_partial_last_line_is_reported(void **state) {
     add_gzip(&file, text);
     write_bytes("a.jsonl.gz", file.data, file.size / 2);
     check("a.jsonl.gz", "a.jsonl.gz:1|a||\n",
-          "a.jsonl.gz:2: the file breaks off within this line\na.jsonl.gz:0: the gzip data is cut short\n");
+          "a.jsonl.gz:2: the file ends within this line\na.jsonl.gz:0: the gzip data is cut short\n");
     dp_buffer_free(&file);
 }
 
@@ -161,11 +154,11 @@ static void garbage_behind_gzip_data_is_reported(void **state) {
     add_gzip(&file, "{\"text\":\"a\"}\n");
     dp_buffer_add(&file, "garbage", 7);
     write_bytes("a.jsonl.gz", file.data, file.size);
-    check("a.jsonl.gz", "a.jsonl.gz:1|a||\n", "a.jsonl.gz:0: there is something else after the gzip data\n");
+    check("a.jsonl.gz", "a.jsonl.gz:1|a||\n", "a.jsonl.gz:0: unexpected bytes after the gzip data\n");
     dp_buffer_free(&file);
 }
 
-/* A line of which `bytes` bytes are there when the file breaks off, behind a whole one. */
+/* A line truncated to `bytes` bytes at the end of the file, after a whole one. */
 static result run_broken_line(size_t bytes, size_t max_record) {
     const char *path = "a.jsonl.gz";
     doppel_input_options options = {.max_record = max_record};
@@ -189,7 +182,7 @@ static void a_line_that_is_too_long_already_is_not_called_broken(void **state) {
         assert_string_equal(r.reports.data, bytes > 50 ? "a.jsonl.gz:2: longer than the limit of 50 bytes; "
                                                          "--max-record sets it\n"
                                                          "a.jsonl.gz:0: the gzip data is cut short\n"
-                                                       : "a.jsonl.gz:2: the file breaks off within this line\n"
+                                                       : "a.jsonl.gz:2: the file ends within this line\n"
                                                          "a.jsonl.gz:0: the gzip data is cut short\n");
         free_result(&r);
     }
@@ -262,6 +255,19 @@ static void damaged_zstd_gives_every_whole_block(void **state) {
     free(text);
 }
 
+/* A frame with a wrong head, in which the magic number of an old format stands where the decoder looks for one: it says
+ * then that it has filled all the room, and has written nothing. */
+static void a_damaged_zstd_head_gives_nothing(void **state) {
+    (void)state;
+    static const char head[] = "\x28\xB5\x2F\xFD\x5B\x7B\x27\xB5\x2F\xFD:\"xt\":\"c\",}, and more bytes after it";
+    write_bytes("a.zst", head, sizeof head - 1);
+    for (size_t room = 1; room < 10000; room *= 10) {
+        dp_buffer all = read_all("a.zst", room);
+        assert_int_equal(all.size, 0);
+        dp_buffer_free(&all);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(blocks_may_be_cut_anywhere),
@@ -275,6 +281,7 @@ int main(void) {
         TEST(garbage_behind_gzip_data_is_reported),
         TEST(a_line_that_is_too_long_already_is_not_called_broken),
         TEST(damaged_zstd_gives_every_whole_block),
+        TEST(a_damaged_zstd_head_gives_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

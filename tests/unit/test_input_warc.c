@@ -213,7 +213,7 @@ static void records_of_one_member_each_are_read(void **state) {
            "");
     made.size -= 20;
     expect("a.warc.gz", "1 id=a.warc.gz:1 url=http://a/ html=<p>\n2 id=a.warc.gz:2 url=http://a/ html=<p>\n",
-           "a.warc.gz:3: the file breaks off within this record\na.warc.gz:0: the gzip data is cut short\n");
+           "a.warc.gz:3: the file ends within this record\na.warc.gz:0: the gzip data is cut short\n");
 }
 
 /* ---- bodies ---- */
@@ -268,10 +268,10 @@ static void damaged_bodies_give_what_they_have(void **state) {
     add_page("u", "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: compress", "\x1F\x9D\x90x", 4);
     add("response", HTTP, "no status");
     expect("a", "1 id=a:1 url=u html=<p>abcd\n2 id=a:2 url=u html=\n",
-           "a:1: repaired: its encoded body breaks off or is damaged; what comes before that is used\n"
-           "a:2: repaired: its encoded body breaks off or is damaged; what comes before that is used\n"
-           "a:3: its Content-Encoding or Transfer-Encoding is not known\n"
-           "a:4: its content has no status line of HTTP\n");
+           "a:1: repaired: its encoded body is truncated or damaged; the part before that is used\n"
+           "a:2: repaired: its encoded body is truncated or damaged; the part before that is used\n"
+           "a:3: its Content-Encoding or Transfer-Encoding is unknown\n"
+           "a:4: its content has no HTTP status line\n");
 }
 
 static void a_bomb_is_left_out(void **state) {
@@ -299,7 +299,7 @@ static void a_cut_archive_gives_what_is_whole(void **state) {
         made.size = size;
         result r = run_made("a.warc", (doppel_input_options){0}, NULL);
         assert_string_equal(r.output.data, "1 id=a.warc:1 url=a html=<p>one\n");
-        assert_string_equal(r.reports.data, "a.warc:2: the file breaks off within this record\na.warc:0: cut short\n");
+        assert_string_equal(r.reports.data, "a.warc:2: the file ends within this record\na.warc:0: cut short\n");
         assert_int_equal(r.counts.unopened, 1);
         free_result(&r);
     }
@@ -330,7 +330,7 @@ static void reading_goes_on_behind_damage(void **state) {
                                                ? "2 id=a.warc:2 url=b html=<p>two\n"
                                                : "1 id=a.warc:1 url=a html=<p>one\n3 id=a.warc:3 url=b html=<p>two\n");
         assert_int_equal(r.counts.bad, 1);
-        assert_non_null(strstr(r.reports.data, i < 3 ? "a.warc:2: its head is broken" : ": its length is wrong"));
+        assert_non_null(strstr(r.reports.data, i < 3 ? "a.warc:2: its header is invalid" : ": its length is wrong"));
         free_result(&r);
     }
 }
@@ -340,7 +340,7 @@ static void garbage_at_the_start_is_passed_over(void **state) {
     assert_true(dp_buffer_printf(&made, "%s", "what is this\r\n\r\n"));
     add_html("a", "<p>");
     expect("a.warc", "2 id=a.warc:2 url=a html=<p>\n",
-           "a.warc:1: does not start as a record; passed over up to the next one\n");
+           "a.warc:1: not the start of a record; skipped to the next one\n");
 }
 
 static void long_records_are_passed_over(void **state) {

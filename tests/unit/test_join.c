@@ -84,7 +84,7 @@ static void rounds_in_little_memory_give_the_same(void **state) {
 static void a_callback_is_held_while_memory_allows(void **state) {
     (void)state;
     for (int bits = 64; bits <= 128; bits += 64)
-        for (size_t count = MANY / 4; count <= MANY; count += MANY / 4) {
+        for (size_t count = MANY / 4; count <= MANY; count += SMALLER > 1 ? 3 * MANY / 4 : MANY / 4) {
             fingerprints set = make_planted(bits, count);
             join_run run = {.distance = 3, .threads = 1, .secret = SECRET};
             result array = join(&set, &run);
@@ -157,7 +157,7 @@ static void a_key_that_is_larger_than_a_round_is_taken_alone(void **state) {
 /* A group of near ones fills its buckets many times over. They are found among many as they are found alone. */
 static void large_groups_of_near_ones_are_found_whole(void **state) {
     (void)state;
-    enum { GROUP = 500, AMONG = 60000 };
+    enum { GROUP = 500 / SMALLER, AMONG = 100 * GROUP };
     for (int bits = 64; bits <= 128; bits += 64) {
         fingerprints set = make_prints(&shapes[0], bits, AMONG, 5), group = make_prints(&shapes[0], bits, GROUP, 6);
         uint64_t seed = 7;

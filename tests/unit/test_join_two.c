@@ -30,6 +30,11 @@ static set make_set(size_t count, int bits, uint64_t seed) {
     return s;
 }
 
+static void free_sets(set *a, set *b) {
+    free(a->numbers);
+    free(b->numbers);
+}
+
 /* A share of the one becomes a copy of some of the other with up to `most` bits changed. */
 static void plant(set *to, const set *from, int most, uint64_t seed) {
     for (size_t i = 0; from->count && i < to->count; i++) {
@@ -124,37 +129,34 @@ static void check_join(const set *a, const set *b, int k, doppel_join_options op
 static void every_distance_of_64_bits(void **state) {
     (void)state;
     set a = make_set(700, 64, 1), b = make_set(900, 64, 2);
-    for (int k = 0; k <= 64; k += k < 17 ? 1 : 11) {
+    for (int k = 0; k <= 64; k += k < 17 && SMALLER == 1 ? 1 : 11) {
         plant(&b, &a, k + 1, (uint64_t)k);
         check_join(&a, &b, k, options_of(64, NULL));
     }
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void every_distance_of_128_bits(void **state) {
     (void)state;
     set a = make_set(500, 128, 3), b = make_set(600, 128, 4);
-    for (int k = 0; k <= 32; k++) {
+    for (int k = 0; k <= 32; k += SMALLER) {
         plant(&b, &a, k + 1, (uint64_t)k);
         check_join(&a, &b, k, options_of(128, NULL));
     }
     check_join(&a, &b, 128, options_of(128, NULL));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void every_width(void **state) {
     (void)state;
-    for (int bits = 1; bits <= 64; bits++) {
+    for (int bits = 1; bits <= 64; bits += SMALLER) {
         set a = make_set(bits < 8 ? 20 : 400, bits, 5), b = make_set(bits < 8 ? 30 : 300, bits, 6);
         for (int k = 0; k <= 4 && k <= bits; k++) {
             plant(&b, &a, k < bits ? k + 1 : k, (uint64_t)k);
             if (bits >= 12 || k < 3)
                 check_join(&a, &b, k, options_of(bits, NULL));
         }
-        free(a.numbers);
-        free(b.numbers);
+        free_sets(&a, &b);
     }
 }
 
@@ -169,8 +171,7 @@ static void sizes_from_none_on(void **state) {
             set a = make_set(sizes[i], 64, 7), b = make_set(sizes[j], 64, 8);
             plant(&b, &a, 4, 9);
             check_join(&a, &b, 3, options_of(0, NULL));
-            free(a.numbers);
-            free(b.numbers);
+            free_sets(&a, &b);
         }
 }
 
@@ -183,8 +184,7 @@ static void copies_on_both_sides(void **state) {
         a.numbers[i] = i % 5 ? a.numbers[i % 7] ^ i % 3 : a.numbers[i];
     plant(&b, &a, 4, 12);
     check_join(&a, &b, 3, options_of(64, NULL));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void all_equal(void **state) {
@@ -194,8 +194,7 @@ static void all_equal(void **state) {
         b.numbers[i] = a.numbers[i % 400] = 0x1234;
     check_join(&a, &b, 0, options_of(64, NULL));
     check_join(&a, &b, 5, options_of(64, NULL));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void all_one_bit_apart(void **state) {
@@ -205,8 +204,7 @@ static void all_one_bit_apart(void **state) {
         a.numbers[i] = b.numbers[63 - i] = (uint64_t)1 << i;
     for (int k = 0; k < 4; k++)
         check_join(&a, &b, k, options_of(64, NULL));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void numbers_that_count_up(void **state) {
@@ -217,8 +215,7 @@ static void numbers_that_count_up(void **state) {
         b.numbers[i] = 2000 - i;
     }
     check_join(&a, &b, 2, options_of(64, NULL));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 /* ---- sizes at which the filter is cut into slices ---- */
@@ -242,8 +239,7 @@ static void check_planted(size_t held, size_t streamed, int bits, doppel_join_op
     options.user = &got;
     assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
     check_equal(&got, &want);
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
     free(got.pairs);
     free(want.pairs);
 }
@@ -269,8 +265,7 @@ static void threads_and_secrets_do_not_show(void **state) {
             options.secret = secret;
             check_join(&a, &b, 4, options);
         }
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void many_batches_come_out_in_order(void **state) {
@@ -284,13 +279,12 @@ static void many_batches_come_out_in_order(void **state) {
 /* Each of 3000 is within 64 of each of 3000: more pairs than batches keep. */
 static void more_pairs_than_fit(void **state) {
     (void)state;
-    set a = make_set(1500, 64, 29), b = make_set(1500, 64, 30);
+    set a = make_set(1500 / SMALLER, 64, 29), b = make_set(1500, 64, 30);
     doppel_join_options options = options_of(64, NULL);
     options.threads = 3;
     options.memory = 1 << 20;
     check_join(&a, &b, 64, options);
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void too_little_memory_says_what_is_needed(void **state) {
@@ -302,8 +296,7 @@ static void too_little_memory_says_what_is_needed(void **state) {
     options.memory = 1 << 20;
     assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, &error), DOPPEL_ERROR_USAGE);
     assert_non_null(strstr(error.message, "MiB"));
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 static void counting_gives_no_pairs(void **state) {
@@ -320,8 +313,7 @@ static void counting_gives_no_pairs(void **state) {
     assert_int_equal(got.calls, 0);
     assert_true(counts.candidates >= want.count);
     free(want.pairs);
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 /* ---- sources ---- */
@@ -360,8 +352,7 @@ static void callbacks_on_both_sides(void **state) {
         check_equal(&got, &want);
         free(got.pairs);
         free(want.pairs);
-        free(a.numbers);
-        free(b.numbers);
+        free_sets(&a, &b);
     }
 }
 
@@ -382,8 +373,7 @@ static void a_long_callback(void **state) {
     check_equal(&got, &want);
     free(got.pairs);
     free(want.pairs);
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 /* A file in a folder that goes with it. */
@@ -417,7 +407,7 @@ static doppel_status join_file(const set *a, const file *f, int bits, list *got,
 static void files(void **state) {
     (void)state;
     for (int bits = 64; bits <= 128; bits += 64) {
-        set a = make_set(600, bits, 42), b = make_set(70000, bits, 43);
+        set a = make_set(600, bits, 42), b = make_set(70000 / SMALLER, bits, 43);
         for (size_t j = 0; j < b.count; j += 999)
             memcpy(b.numbers + j * b.words, a.numbers + (j % 600) * a.words, b.words * 8);
         list got = {0}, want = brute(&a, &b, 3);
@@ -427,8 +417,7 @@ static void files(void **state) {
         remove_file(&f);
         free(got.pairs);
         free(want.pairs);
-        free(a.numbers);
-        free(b.numbers);
+        free_sets(&a, &b);
     }
 }
 
@@ -598,8 +587,7 @@ static void progress_goes_up_to_all(void **state) {
     doppel_join_options options = {.size = sizeof options, .progress = note_progress, .user = &seen, .threads = 2};
     assert_int_equal(doppel_join_sets(&from_a, &from_b, 3, &options, NULL, NULL), DOPPEL_OK);
     assert_int_equal(seen.capacity, 100000);
-    free(a.numbers);
-    free(b.numbers);
+    free_sets(&a, &b);
 }
 
 int main(void) {

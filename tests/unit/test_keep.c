@@ -1,4 +1,4 @@
-/* test_keep.c - which document of a group stays: rules, and fields as numbers. */
+/* test_keep.c - which document of a group is kept: rules, and fields as numbers. */
 #include "support.h"
 
 #include "decide/decide.h"

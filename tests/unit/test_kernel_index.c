@@ -275,7 +275,7 @@ static void plain_crowd(crowd_room *room) {
     for (size_t i = 0; i < crowd->count; i++) {
         size_t key = crowd->numbers[i] >> crowd->shift & (((uint64_t)1 << crowd->width) - 1);
         if (room->fills[key] >= DP_BUCKET_SLOTS) {
-            room->fills[key] = DP_BUCKET_OVER;
+            room->fills[key] = DP_BUCKET_OVERFLOW;
             room->over++;
             continue;
         }
@@ -295,7 +295,7 @@ static void check_crowd(crowd_room *room) {
         assert_int_equal(variant->run(crowd), room->wanted);
         assert_memory_equal(crowd->hits, room->want, room->wanted * sizeof *room->want);
         assert_memory_equal(crowd->fills, room->fills, (size_t)1 << crowd->width);
-        assert_int_equal(crowd->over, room->over);
+        assert_int_equal(crowd->overflow, room->over);
     }
 }
 

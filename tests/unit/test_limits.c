@@ -1,4 +1,4 @@
-/* test_limits.c - more documents than one run takes, or than fit into the memory asked for: what a batch says before it
+/* test_limits.c - more documents than one run takes, or than fit into the memory limit: what a batch reports before it
  * comes to that, and when it does. */
 #include "batches.h"
 
@@ -55,7 +55,7 @@ static const char *save(void **state, size_t count) {
 /* How many documents a warning speaks of. */
 static unsigned long long said(const heard *h) {
     unsigned long long number = 0;
-    sscanf(h->text, "by the size of its first records the input has about %llu documents", &number);
+    sscanf(h->text, "judging by its first records, the input has about %llu documents", &number);
     return number;
 }
 
@@ -66,13 +66,12 @@ static void more_documents_than_a_run_takes(void **state) {
     doppel_batch *batch = create(&h, 0, NULL);
     batch->settings.most_documents = 500000;
     assert_int_equal(doppel_batch_read(batch, &path, 1, false, NULL, &error), DOPPEL_ERROR_INPUT);
-    assert_string_equal(error.message,
-                        "more than 500000 documents, the most of one run: deduplicate parts of the input by "
-                        "themselves, then what was kept of them together");
+    assert_string_equal(error.message, "more than 500000 documents, the limit of one run: deduplicate parts of the "
+                                       "input separately, then the kept documents together");
     assert_int_equal(doppel_batch_count(batch), 500000);
     assert_int_equal(h.count, 1);
     assert_true(said(&h) > 500000 && said(&h) < 750000);
-    assert_non_null(strstr(h.text, "and one run takes 500000 at most: deduplicate parts of it by themselves"));
+    assert_non_null(strstr(h.text, "and the limit of one run is 500000: deduplicate parts of it separately"));
     doppel_batch_free(batch);
 }
 
@@ -109,8 +108,7 @@ static void more_documents_than_fit_into_the_memory(void **state) {
     doppel_batch *batch = create(&h, 1000000, NULL);
     assert_int_equal(batch->settings.threads, 1);
     assert_int_equal(doppel_batch_read(batch, &path, 1, false, NULL, &error), DOPPEL_ERROR_MEMORY);
-    assert_non_null(
-        strstr(error.message, "more than fit into the memory that was asked for: they need at least 1 MiB"));
+    assert_non_null(strstr(error.message, "do not fit into the memory limit: they need at least 1 MiB"));
     assert_int_equal(h.count, 1);
     assert_true(said(&h) > 300000 && said(&h) < 750000);
     assert_non_null(strstr(h.text, "documents, which need at least"));

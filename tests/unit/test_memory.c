@@ -1,4 +1,4 @@
-/* test_memory.c - memory of runs: a block that could not be had leaves nothing behind; a trimmed one keeps its bytes.
+/* test_memory.c - memory of runs: a failed allocation leaks nothing; a trimmed one keeps its bytes.
  */
 #include "support.h"
 

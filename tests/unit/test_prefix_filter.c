@@ -1,4 +1,4 @@
-/* test_prefix_filter.c - large buckets: what is found through the filter is what comparing each with each finds, with
+/* test_prefix_filter.c - large buckets: the filter finds what comparing all pairs finds, with
  * far fewer comparisons. */
 #include "batches.h"
 

@@ -1,4 +1,4 @@
-/* test_record.c - records changed as they stand: members that are left out, and parts of strings that are cut. What is
+/* test_record.c - records edited in place: members that are left out, and parts of strings that are cut. What is
  * cut of a string, still escaped, is what the same cuts leave of its text. */
 #include "support.h"
 

@@ -1,4 +1,4 @@
-/* Answers that a real Redis gives seldom, and some that it never gives, from a server that says what it is told to say:
+/* Answers that a real Redis gives seldom, and some that it never gives, from a server with scripted answers:
  * its n-th answer is the n-th line of its script, whatever it was asked. */
 #include "redis_links.h"
 

@@ -1,4 +1,4 @@
-/* test_redis_ends.c - the keys of a memory in Redis: when each goes, and that nothing is left behind. */
+/* test_redis_ends.c - the keys of a memory in Redis: when each is removed, and that none is left. */
 #include "redis_memories.h"
 
 /* The answers of the last commits stay for two minutes at most; a memory that is empty has nothing else. */

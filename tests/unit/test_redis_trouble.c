@@ -1,5 +1,5 @@
-/* One real Redis that restarts, stops, is full, or loses its functions: what is sent meanwhile is carried out once, or
- * the caller is told. First the link, then the engine over it. */
+/* One real Redis that restarts, stops, is full, or loses its functions: a command sent at that time is carried out
+ * once, or the caller gets an error. First the link, then the engine over it. */
 #include "redis_memories.h"
 
 #include "known/redis_link.h"

@@ -27,14 +27,14 @@ static size_t walk(const diff_text *a, const diff_text *b, const diff *d) {
         const diff_run *run = &d->run[n];
         assert_true(run->count > 0);
         assert_true(!n || run->kind != d->run[n - 1].kind);
-        assert_false(n && run->kind == DIFF_GONE && d->run[n - 1].kind == DIFF_NEW);
-        assert_int_equal(run->first, run->kind == DIFF_NEW ? j : i);
+        assert_false(n && run->kind == DIFF_REMOVED && d->run[n - 1].kind == DIFF_ADDED);
+        assert_int_equal(run->first, run->kind == DIFF_ADDED ? j : i);
         if (run->kind == DIFF_SAME) {
             assert_memory_equal(a->hash + i, b->hash + j, run->count * sizeof *a->hash);
             same += run->count;
         }
-        i += run->kind != DIFF_NEW ? run->count : 0;
-        j += run->kind != DIFF_GONE ? run->count : 0;
+        i += run->kind != DIFF_ADDED ? run->count : 0;
+        j += run->kind != DIFF_REMOVED ? run->count : 0;
     }
     assert_int_equal(i, a->words);
     assert_int_equal(j, b->words);
@@ -89,7 +89,7 @@ static void words_are_normalised_and_placed(void **state) {
     assert_int_equal(a.ranges.range[1].start, 5);
     assert_int_equal(diff_words(&a, &b, &d), DOPPEL_OK);
     assert_int_equal(d.count, 3);
-    assert_int_equal(d.run[1].kind, DIFF_NEW);
+    assert_int_equal(d.run[1].kind, DIFF_ADDED);
     assert_int_equal(b.ranges.range[d.run[1].first].start, 10);
     diff_free(&d);
     diff_text_free(&a);

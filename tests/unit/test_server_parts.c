@@ -4,11 +4,14 @@
 #include "common/message.h"
 #include "server/service.h"
 
+#include <bzlib.h>
+#include <lzma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include <zstd.h>
 
 static void test_targets(void **state) {
     (void)state;
@@ -56,32 +59,76 @@ static bool collect(void *user, const char *bytes, size_t length) {
     return true;
 }
 
-static void test_bodies(void **state) {
-    (void)state;
-    enum { LENGTH = 200000 };
-    char *plain = malloc(LENGTH), *packed = malloc(LENGTH + 1000);
-    for (size_t i = 0; i < LENGTH; i++)
-        plain[i] = (char)('a' + i * i % 23);
-    z_stream z = {
-        .next_in = (Bytef *)plain, .avail_in = LENGTH, .next_out = (Bytef *)packed, .avail_out = LENGTH + 1000};
-    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    size_t length = z.total_out;
-    deflateEnd(&z);
+enum { PLAIN_LENGTH = 200000 };
+
+/* Decompresses in pieces of many sizes, and as a body with a byte less. */
+static void read_body(body_coding coding, const char *packed, size_t length, const char *plain) {
     for (size_t piece = 1; piece < 100000; piece = piece * 7 + 1) {
         body b;
         text_buffer got = {0};
-        assert_int_equal(body_begin(&b, CODING_GZIP), BODY_FINE);
-        for (size_t at = 0; at < length; at += piece) {
-            assert_false(at && body_whole(&b));
+        assert_int_equal(body_begin(&b, coding), BODY_FINE);
+        for (size_t at = 0; at < length; at += piece)
             assert_int_equal(body_add(&b, packed + at, length - at < piece ? length - at : piece, collect, &got),
                              BODY_FINE);
-        }
         assert_true(body_whole(&b));
-        assert_int_equal(got.length, LENGTH);
-        assert_memory_equal(got.data, plain, LENGTH);
+        assert_int_equal(got.length, PLAIN_LENGTH);
+        assert_memory_equal(got.data, plain, PLAIN_LENGTH);
         text_free(&got);
         body_free(&b);
+    }
+    body b;
+    text_buffer got = {0};
+    assert_int_equal(body_begin(&b, coding), BODY_FINE);
+    assert_int_equal(body_add(&b, packed, length - 1, collect, &got), BODY_FINE);
+    assert_false(body_whole(&b));
+    text_free(&got);
+    body_free(&b);
+}
+
+static size_t pack_gzip(char *plain, size_t length, char *to, size_t room) {
+    z_stream z = {
+        .next_in = (Bytef *)plain, .avail_in = (uInt)length, .next_out = (Bytef *)to, .avail_out = (uInt)room};
+    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+    deflateEnd(&z);
+    return z.total_out;
+}
+
+static size_t pack_zstd(char *plain, size_t length, char *to, size_t room) {
+    return ZSTD_compress(to, room, plain, length, 3);
+}
+
+static size_t pack_bzip2(char *plain, size_t length, char *to, size_t room) {
+    unsigned packed = (unsigned)room;
+    assert_int_equal(BZ2_bzBuffToBuffCompress(to, &packed, plain, (unsigned)length, 9, 0, 0), BZ_OK);
+    return packed;
+}
+
+static size_t pack_xz(char *plain, size_t length, char *to, size_t room) {
+    size_t packed = 0;
+    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC64, NULL, (const uint8_t *)plain, length, (uint8_t *)to,
+                                             &packed, room),
+                     LZMA_OK);
+    return packed;
+}
+
+/* Of each coding, in one member and in two. */
+static void test_bodies(void **state) {
+    (void)state;
+    static const struct {
+        body_coding coding;
+        size_t (*pack)(char *plain, size_t length, char *to, size_t room);
+    } codings[] = {
+        {CODING_GZIP, pack_gzip}, {CODING_ZSTD, pack_zstd}, {CODING_BZIP2, pack_bzip2}, {CODING_XZ, pack_xz}};
+    enum { ROOM = PLAIN_LENGTH + 10000, HALF = PLAIN_LENGTH / 2 };
+    char *plain = malloc(PLAIN_LENGTH), *packed = malloc(ROOM);
+    for (size_t i = 0; i < PLAIN_LENGTH; i++)
+        plain[i] = (char)('a' + i * i % 23);
+    for (size_t i = 0; i < sizeof codings / sizeof *codings; i++) {
+        read_body(codings[i].coding, packed, codings[i].pack(plain, PLAIN_LENGTH, packed, ROOM), plain);
+        size_t first = codings[i].pack(plain, HALF, packed, ROOM);
+        size_t second = codings[i].pack(plain + HALF, PLAIN_LENGTH - HALF, packed + first, ROOM - first);
+        read_body(codings[i].coding, packed, first + second, plain);
     }
     free(plain);
     free(packed);
@@ -203,6 +250,32 @@ static void test_spools(void **state) {
     spool_free(s);
 }
 
+/* All of them together hold no more than they may, whatever each has. */
+static void test_spools_that_are_counted(void **state) {
+    (void)state;
+    atomic_uint_fast64_t total = 0;
+    char piece[1000] = {0};
+    spool *all[3];
+    for (int i = 0; i < 3; i++) {
+        all[i] = spool_create("/tmp");
+        all[i]->total = &total;
+        all[i]->most = 4000;
+    }
+    for (int i = 0; i < 2; i++)
+        spool_write(all[0], piece, sizeof piece);
+    for (int i = 0; i < 3; i++)
+        spool_write(all[1], piece, sizeof piece);
+    assert_true(!all[0]->failed && all[1]->failed && all[1]->full);
+    assert_int_equal(total, 4000);
+    spool_free(all[1]);
+    assert_int_equal(total, 2000);
+    spool_write(all[2], piece, sizeof piece);
+    assert_false(all[2]->failed);
+    spool_free(all[0]);
+    spool_free(all[2]);
+    assert_int_equal(total, 0);
+}
+
 static void test_index_names(void **state) {
     (void)state;
     static const char *const wrong[] = {"", ".", "..", "a/b", "A", "a.b", "a b", "\xC3\xA4"};
@@ -264,6 +337,7 @@ int main(void) {
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_spools),
+        cmocka_unit_test(test_spools_that_are_counted),
         cmocka_unit_test(test_index_names),
         cmocka_unit_test(test_problems_of_errors),
         cmocka_unit_test(test_an_engine_that_is_never_away),

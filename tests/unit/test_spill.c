@@ -1,4 +1,4 @@
-/* test_spill.c - files that only grow: what was added is read back, and goes on where it was. */
+/* test_spill.c - files that only grow: what was added is read back, and more can be appended after reopening. */
 #include "files.h"
 
 #include "batch/batch.h"

@@ -57,6 +57,19 @@ static void parts_are_as_they_were_written(void **state) {
     dp_store_close(store);
 }
 
+static void settings_can_be_replaced(void **state) {
+    kind *k = *state;
+    dp_store *store = open_kind(state);
+    OK(dp_store_set_settings(store, "c=3\n", AT(7), error));
+    assert_string_equal(dp_store_settings(store), "c=3\n");
+    dp_store_close(store);
+    if (!k->on_disk)
+        return;
+    store = open_kind(state);
+    assert_string_equal(dp_store_settings(store), "c=3\n");
+    dp_store_close(store);
+}
+
 static void info_counts_what_is_there(void **state) {
     dp_store *store = open_kind(state);
     dp_view *view = open_view(store);
@@ -427,6 +440,7 @@ static void readers_never_see_half_a_write(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         BOTH(parts_are_as_they_were_written),
+        BOTH(settings_can_be_replaced),
         BOTH(info_counts_what_is_there),
         BOTH(a_view_shows_one_moment),
         BOTH(numbers_only_grow),

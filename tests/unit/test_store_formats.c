@@ -1,5 +1,5 @@
-/* test_store_formats.c - a folder of format 1 becomes one of format 2 as a whole or not at all, and whoever reads it
- * meanwhile goes on. The folder is that of tests/cli/format1.sh, which shows that its answers stay the same. */
+/* test_store_formats.c - a folder of format 1 becomes one of format 2 as a whole or not at all, and concurrent readers
+ * continue. The folder is that of tests/cli/format1.sh, which shows that its answers are unchanged. */
 #include "folders.h"
 
 #include "engine/internal.h"

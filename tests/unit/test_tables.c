@@ -347,7 +347,7 @@ static void a_table_that_cannot_be_opened_is_told(void **state) {
 
 static void parts_have_the_rows_that_the_table_says(void **state) {
     (void)state;
-    static const char why[] = "a part has not the number of rows that the table says";
+    static const char why[] = "a part does not have the number of rows that the table states";
     for (int i = 0; i < 16; i++) {
         test_table table = {.rows = few, .count = 3, .batch_rows = (size_t)i % 3, .large = i & 4};
         table.part_rows = i & 8 ? 2 : 0;
@@ -416,7 +416,7 @@ static void tables_of_bad_rows_are_refused(void **state) {
         assert_int_equal(r.status, DOPPEL_ERROR_INPUT);
         assert_string_equal(
             r.error.message,
-            "3 of 4 records are bad; the first bad one, line 2: \"text\" is null; --allow-bad goes on without them");
+            "3 of 4 records are bad; the first bad one, line 2: \"text\" is null; --allow-bad continues without them");
         free_result(&r);
         tables_end(&tables);
     }

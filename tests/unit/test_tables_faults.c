@@ -3,23 +3,9 @@
  */
 #include "faults.h"
 #include "tables.h"
+#include "work_folder.h"
 
 #include "input/input.h"
-
-static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
-
-static int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
-}
 
 /* ---- tables ---- */
 
@@ -149,7 +135,7 @@ static doppel_status run_batch(uint64_t *result) {
     begin(table, &tables);
     doppel_input_options input = {.size = sizeof input, .threads = threads, .tables = &tables.calls};
     doppel_batch_options options = {
-        .size = sizeof options, .similarity = 0.5, .keep = "newest:date,first", .input = &input, .tmp = folder};
+        .size = sizeof options, .similarity = 0.5, .keep = "newest:date,first", .input = &input, .tmp = work_folder};
     doppel_batch *batch = NULL;
     doppel_error error = {0};
     doppel_status status = doppel_batch_create(&options, &batch, &error);
@@ -206,8 +192,6 @@ static void parts_of_a_batch(void **state) {
     run_with(decide_edges, (fault_plan){.kinds = MEMORY, .expected = DOPPEL_ERROR_MEMORY});
     run_with(make_keys, (fault_plan){.kinds = MEMORY, .expected = DOPPEL_ERROR_MEMORY});
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(documents), TEST(batches), TEST(parts_of_a_batch)};

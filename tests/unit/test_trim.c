@@ -1,4 +1,4 @@
-/* test_trim.c - what trim cuts of a few documents, worked out by hand: units and runs, passages, which one stays,
+/* test_trim.c - what trim cuts of a few documents, worked out by hand: units and runs, passages, which one is kept,
  * scopes, against, and which documents are dropped. Each runs with one thread, with several, and with hardly any
  * memory. In what is expected, a document is a line: [start-end words original@start] for each span, what is left with
  * ~ for line feeds, and why it is dropped. */

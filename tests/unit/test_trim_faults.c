@@ -1,23 +1,9 @@
 /* test_trim_faults.c - trims without memory, files or threads: a clear error or the same result, no leak, and the same
  * call works afterwards. */
 #include "faults.h"
+#include "work_folder.h"
 
 #include "trim/trim.h"
-
-static char folder[] = "/tmp/doppel-test-faults-XXXXXX";
-
-static int enter_folder(void **state) {
-    (void)state;
-    strcpy(folder, "/tmp/doppel-test-faults-XXXXXX");
-    return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave_folder(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") || system(command);
-}
 
 /* ---- documents ---- */
 
@@ -98,7 +84,7 @@ static doppel_status run_trim(doppel_trim_options options, unsigned wanted, uint
     doppel_error error = {0};
     options.size = sizeof options;
     options.input = &reading;
-    options.tmp = folder;
+    options.tmp = work_folder;
     doppel_status status = doppel_trim_find(&input, 1, &options, &trim, &error);
     assert_true((status == DOPPEL_OK) == (trim != NULL));
     if (trim)
@@ -207,8 +193,6 @@ static void without_threads(void **state) {
     run_first(full_suite() ? SCENARIOS : 3, THREADS, DOPPEL_ERROR_MEMORY);
     threads = 1;
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(without_memory), TEST(without_files), TEST(without_threads)};

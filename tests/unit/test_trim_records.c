@@ -1,5 +1,5 @@
-/* test_trim_records.c - the records that a trim writes: all bytes stay but those that are cut, in JSON with escapes, CR
- * LF and invalid UTF-8; pages gain a text; other formats become records; spans are added to whole ones. */
+/* test_trim_records.c - the records that a trim writes: all bytes but those that are cut are unchanged, in JSON with
+ * escapes, CR LF and invalid UTF-8; pages gain a text; other formats become records; spans are added to whole ones. */
 #include "trims.h"
 
 #define CUT "one two three four five"
@@ -177,11 +177,14 @@ static void documents_of_other_formats_become_records(void **state) {
     static const char table[] =
         "id,url,title,text,extra\n1,http://x.com/,T,\"" CUT "\nown \"\"words\"\"\",x\n2,,,\"" CUT "\",y\n";
     static const char expected[] = "{\"id\":\"1\",\"url\":\"http://x.com/\",\"title\":\"T\",\"text\":\"" CUT
-                                   "\\nown \\\"words\\\"\"}\n{\"id\":\"2\",\"text\":\"\"}\n";
-    static const char annotated[] = "{\"id\":\"1\",\"url\":\"http://x.com/\",\"title\":\"T\",\"text\":\"" CUT
-                                    "\\nown \\\"words\\\"\",\"spans\":[]}\n{\"id\":\"2\",\"text\":\"" CUT
-                                    "\",\"spans\":[{\"start\":0,\"end\":23,\"words\":5,\"originalId\":\"1\","
-                                    "\"originalStart\":0}]}\n";
+                                   "\\nown \\\"words\\\"\",\"extra\":\"x\"}\n"
+                                   "{\"id\":\"2\",\"url\":\"\",\"title\":\"\",\"text\":\"\",\"extra\":\"y\"}\n";
+    static const char annotated[] =
+        "{\"id\":\"1\",\"url\":\"http://x.com/\",\"title\":\"T\",\"text\":\"" CUT
+        "\\nown \\\"words\\\"\",\"extra\":\"x\",\"spans\":[]}\n"
+        "{\"id\":\"2\",\"url\":\"\",\"title\":\"\",\"text\":\"" CUT
+        "\",\"extra\":\"y\",\"spans\":[{\"start\":0,\"end\":23,\"words\":5,\"originalId\":\"1\","
+        "\"originalStart\":0}]}\n";
     spit("table.csv", table, sizeof table - 1);
     check_file("table.csv", (doppel_trim_options){0}, DOPPEL_TRIM_RECORDS,
                &(dp_buffer){(char *)(uintptr_t)expected, sizeof expected - 1, 0});

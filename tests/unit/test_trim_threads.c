@@ -1,5 +1,5 @@
 /* test_trim_threads.c - trims of many documents: the same bytes with any number of threads and any memory, by files and
- * in rounds; every document keeps its spans together; and what stands everywhere costs no more than what stands twice.
+ * in rounds; every document keeps its spans together; and what occurs everywhere costs no more than what occurs twice.
  */
 #include "trims.h"
 

@@ -206,7 +206,7 @@ static void other_options_are_refused(void **state) {
                   "other options or inputs");
     check_refused(two, 2, (doppel_trim_options){.resume = true}, DOPPEL_ERROR_USAGE, "other options or inputs");
     check_refused(&known, 1, (doppel_trim_options){.resume = true}, DOPPEL_ERROR_USAGE, "other options or inputs");
-    check_refused(&input, 1, (doppel_trim_options){0}, DOPPEL_ERROR_USAGE, "holds a run already");
+    check_refused(&input, 1, (doppel_trim_options){0}, DOPPEL_ERROR_USAGE, "already contains a run");
     check_refused(stdin_too, 1, (doppel_trim_options){0}, DOPPEL_ERROR_USAGE, "stdin cannot be resumed");
 }
 

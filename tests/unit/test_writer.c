@@ -295,7 +295,8 @@ static void a_place_that_cannot_be_is_reported(void **state) {
     doppel_error error;
     assert_int_equal(doppel_writer_open(&writer, in(state, "no/such/a.gz"), 2, &error), DOPPEL_ERROR_IO);
     assert_null(writer);
-    assert_string_equal(error.message, "cannot be written: No such file or directory");
+    assert_memory_equal(error.message, "cannot be written: the folder ", 30);
+    assert_non_null(strstr(error.message, "no/such does not exist"));
     assert_int_equal(doppel_writer_open(&writer, *state, 2, &error), DOPPEL_ERROR_IO);
     assert_string_equal(error.message, "cannot be written: Is a directory");
 }

@@ -3,30 +3,11 @@
 #define TESTS_TRIMS_H
 
 #include "files.h"
+#include "work_folder.h"
 
 #include "trim/trim.h"
 
-#include <ftw.h>
 #include <unistd.h>
-
-/* ---- a folder to work in ---- */
-
-static inline int enter_folder(void **state) {
-    return setup(state) || chdir(*state);
-}
-
-static inline int remove_one(const char *path, const struct stat *known, int kind, struct FTW *walk) {
-    (void)known, (void)kind, (void)walk;
-    return remove(path);
-}
-
-static inline int leave_folder(void **state) {
-    int failed = chdir("/") || nftw(*state, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    free(*state);
-    return failed;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, enter_folder, leave_folder)
 
 /* ---- documents ---- */
 

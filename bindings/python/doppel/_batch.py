@@ -9,7 +9,8 @@ from __future__ import annotations
 from . import _doppel
 from ._documents import Outputs, Reading, Rows, finish, items_of, lasting, report_left_out, written
 from ._inputs import arrow
-from ._options import CONTENT, TITLE, URL, bits_of, count_of, one_of, paths_of, share_of, shared_options
+from ._options import (CONTENT, TITLE, URL, bits_of, count_of, key_of, name_of, one_of, paths_of, share_of,
+                       shared_options)
 from ._types import Cluster, Overlap, Pair, Passage, Table
 
 TYPE_CHECKING = False
@@ -106,7 +107,7 @@ def pairs(data: Any, *, against: Any = None, preset: str | None = None, method: 
           similarity: float | None = None, distance: int | None = None, bands: int | None = None,
           rows: int | None = None, collapse: bool = False,
           recipe: Any = None, bits: int | None = None, min_words: int = 5, boilerplate: float = 0,
-          by: Any = "content", within: str | None = None, across: str | None = None, text: str = "text",
+          by: Any = "content", within: str | None = None, across: str | None = None, text: Any = "text",
           id: str | None = "id", url: str = "url", title: str = "title", html: str = "html", content: str = "main",
           url_keep: Any = (), missing: str = "error", tmp: Any = None, memory: int = 0, threads: int = 0,
           progress: Progress = None) -> Any:
@@ -120,6 +121,8 @@ def pairs(data: Any, *, against: Any = None, preset: str | None = None, method: 
         given counts instead of what it stands for. docs/BATCH.md has them all.
     recipe: how text becomes shingles ("page", unless the preset says otherwise).
     collapse: pair documents that have the same words only with the first of them.
+    text: the column with the texts: a name, a path into structs or dicts ("meta.text"), or several, whose values are
+        joined with a line end (["question", "answer"], or "question,answer").
     id: the column with their ids; where there is none, and with None, documents are called by their rows, from 0.
     Other options are those of `doppel pairs`.
 
@@ -146,7 +149,7 @@ def cluster(data: Any, *, against: Any = None, preset: str | None = None, method
             rows: int | None = None, keep: Any = "first",
             link: str = "kept", recipe: Any = None, bits: int | None = None, min_words: int = 5,
             boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
-            text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
+            text: Any = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
             content: str = "main", url_keep: Any = (), only_contained: float | None = None, missing: str = "error",
             tmp: Any = None, memory: int = 0, threads: int = 0, progress: Progress = None) -> Any:
     """Which group each document is in, and which document of the group is kept.
@@ -215,7 +218,7 @@ def dedup(data: Any, *, against: Any = None, preset: str | None = None, method: 
           rows: int | None = None, keep: Any = "first",
           link: str = "kept", recipe: Any = None, bits: int | None = None, min_words: int = 5,
           boilerplate: float = 0, by: Any = "content", within: str | None = None, across: str | None = None,
-          text: str = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
+          text: Any = "text", id: str | None = "id", url: str = "url", title: str = "title", html: str = "html",
           content: str = "main", url_keep: Any = (), only_contained: float | None = None, keep_copies: int = 1,
           missing: str = "error", tmp: Any = None, memory: int = 0, threads: int = 0,
           progress: Progress = None) -> Any:
@@ -248,7 +251,7 @@ def dedup(data: Any, *, against: Any = None, preset: str | None = None, method: 
 
 
 def overlap(data: Any, *, against: Any = None, containment: float | None = None, words: int | None = None,
-            sample: int | None = None, recipe: Any = "page", text: str = "text", id: str | None = "id",
+            sample: int | None = None, recipe: Any = "page", text: Any = "text", id: str | None = "id",
             html: str = "html", content: str = "main", missing: str = "error", tmp: Any = None, memory: int = 0,
             threads: int = 0, progress: Progress = None) -> Any:
     """Documents of which one contains much of another, or a long run of it, with the passages they share.
@@ -307,14 +310,16 @@ def decide(edges: Any, *, count: int | None = None, a: str = "a", b: str = "b", 
 
 
 def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, removed: Any = None, against: Any = None,
-                annotate: bool = False, dry_run: bool = False, preset: str | None = None, method: str | None = None,
-                similarity: float | None = None, distance: int | None = None, bands: int | None = None,
-                rows: int | None = None, keep: Any = "first", link: str = "kept", recipe: Any = None,
+                annotate: bool = False, count_by: str | None = None, annotate_prefix: str = "", dry_run: bool = False,
+                preset: str | None = None, method: str | None = None, similarity: float | None = None,
+                distance: int | None = None, bands: int | None = None, rows: int | None = None, keep: Any = "first",
+                link: str = "kept", recipe: Any = None,
                 bits: int | None = None, min_words: int = 5, boilerplate: float = 0, by: Any = "content",
-                within: str | None = None, across: str | None = None, text: str = "text", id: str = "id",
+                within: str | None = None, across: str | None = None, text: Any = "text", id: str = "id",
                 url: str = "url", title: str = "title", html: str = "html", content: str = "main", url_keep: Any = (),
-                only_contained: float | None = None, keep_copies: int = 1, allow_bad: bool = False, max_record: int = 0, limit: int = 0, tmp: Any = None, memory: int = 0,
-                threads: int = 0, progress: Progress = None) -> dict[str, Any]:
+                only_contained: float | None = None, keep_copies: int = 1, allow_bad: bool = False,
+                max_record: int = 0, limit: int = 0, tmp: Any = None, memory: int = 0, threads: int = 0,
+                progress: Progress = None) -> dict[str, Any]:
     """One of each, from files to files: what `doppel dedup` does, in bounded memory.
 
     inputs: a path or several: Parquet (files, folders, patterns, and with pyarrow URLs such as s3:// and memory://), and
@@ -324,7 +329,10 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     output_dir: in place of output: one Parquet file for each input, under its own name below this folder.
     removed: a file that gets a line of JSON for each document that goes: its id, its original's, and why.
     against: paths; documents that they have go, too. An index folder, too.
-    annotate: write all rows, with the columns group, isDuplicate and originalId added (Parquet).
+    annotate: write all rows, with the columns group, isDuplicate, originalId, kept and groupSize added (Parquet).
+    count_by: with annotate: a column, or key; adds groupCounts, a map, to each row that is no copy: how many of its group
+        have each value of that column.
+    annotate_prefix: what stands ahead of the names of the added columns.
     dry_run: decide, but write nothing.
     Other options are those of dedup().
 
@@ -345,11 +353,16 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     given = locals()
     options = _options(counted="bytes", **{name: given[name] for name in [*_GROUPING, "keep_copies", "max_record", "limit",
                                                                     "allow_bad"] if name != "missing"})
+    options["count_by"] = key_of("count_by", count_by)
+    prefix = name_of("annotate_prefix", annotate_prefix)
     paths, known = paths_of("inputs", inputs), [] if against is None else paths_of("against", against)
     outputs = Outputs("dedup_files", output, output_dir, allow_bad, removed=removed)
     batch = _doppel.Batch(options, outputs.tables)
     if not dry_run:
         outputs.check(batch, paths, known)
+    for name, value in (("count_by", count_by), ("annotate_prefix", annotate_prefix)):
+        if value and not annotate:
+            raise ValueError(f"{name} needs annotate=True")
     if annotate and not outputs.is_table and not dry_run:
         raise ValueError("annotate: only Parquet can be annotated here; doppel dedup --annotate writes JSONL")
     writer = None
@@ -357,7 +370,7 @@ def dedup_files(inputs: Any, output: Any = None, *, output_dir: Any = None, remo
     try:
         if not dry_run:
             batch.open_outputs(None if outputs.is_table else outputs.output, *outputs.lines)
-            writer = outputs.create(paths, options)
+            writer = outputs.create(paths, options, prefix=prefix)
         for argument, some in (("against", known), ("inputs", paths)):
             if some:
                 report_left_out(_read_paths(batch, some, argument), argument, options)

@@ -185,11 +185,12 @@ class Outputs:
             for path in inputs + against if place is not None else ():
                 check_place(name, place, path)
 
-    def create(self, inputs: list[str], options: dict[str, Any], *trim: Any) -> Any:
-        """What writes Parquet; None: JSONL is written. For trim: the column that is cut, and whether spans are added."""
+    def create(self, inputs: list[str], options: dict[str, Any], **how: Any) -> Any:
+        """What writes Parquet; None: JSONL is written. For trim: `text`, the column that is cut, and whether `spans` are
+        added; else the `prefix` of columns that are added."""
         if not self.is_table:
             return None
-        return self.tables.create(self.output, self.folder, inputs, options["memory"], options["threads"], *trim)
+        return self.tables.create(self.output, self.folder, inputs, options["memory"], options["threads"], **how)
 
 
 def written(writer: Any, write: Any, *arguments: Any) -> None:

@@ -52,24 +52,74 @@ def arrow(data: Any, argument: str = "data", columns: Iterable[str] | None = Non
     return _of_iterable(data, argument, columns)
 
 
+# ---- keys: a name, a path (meta.text), or several (question,answer), as docs/FORMAT.md section 16 says ----
+
+
+def columns_of(keys, have):
+    """The columns that keys name or lead into, of those there are."""
+    parts = [part for key in keys for part in ([key] if key in have else key.split(","))]
+    names = (part if part in have else part.partition(".")[0] for part in parts)
+    return [name for name in dict.fromkeys(names) if name in have]
+
+
+def value_at(row, path):
+    """What a path leads to in a row; None: nothing."""
+    while isinstance(row, dict):
+        if path in row:
+            return row[path]
+        head, _, path = path.partition(".")
+        row = row.get(head) if path else None
+    return None
+
+
+def _value(row, key):
+    """What a row has of a key."""
+    if key in row:
+        return row[key]
+    found = [value for value in (value_at(row, part) for part in key.split(",")) if value is not None]
+    odd = [value for value in found if not isinstance(value, (str, bytes, int, float))]
+    if odd or len(found) < 2:  # what is odd is refused by itself
+        return (odd or found or [None])[0]
+    return "\n".join(value.decode() if isinstance(value, bytes) else str(value) for value in found)
+
+
+def with_value(row, path, value):
+    """A copy of a row in which something else stands where a path leads to."""
+    head, _, rest = path.partition(".")
+    if path in row or not isinstance(row.get(head), dict):
+        return {**row, path: value}
+    return {**row, head: with_value(row[head], rest, value)}
+
+
+# ---- dicts and lists ----
+
+
 def _of_columns(data, argument, wanted):
     """A dict of columns: lists, or Arrow data of one library, which then makes a table of them."""
     from . import _doppel
 
-    names = list(data) if wanted is None else [name for name in wanted if name in data]
+    names = list(data) if wanted is None else columns_of(wanted, data)
     libraries = {type(data[name]).__module__.partition(".")[0] for name in names}
     for library, maker in (("pyarrow", "table"), ("polars", "DataFrame")):
         if library in libraries:
             return getattr(__import__(library), maker)({name: data[name] for name in names})
     is_list = not any(_is_arrow(data[name]) for name in names)
+    if is_list and not {*names} <= {*(wanted or names)}:  # paths lead into them, or several are joined
+        lists = {name: list(data[name]) for name in names}
+        _check_lengths(lists, argument)
+        return _of_rows([dict(zip(lists, row)) for row in zip(*lists.values())], argument, wanted)
     made = {str(name): _column(data[name], f"{argument}[{name!r}]") for name in names}
-    lengths = {name: len(column) for name, column in made.items()}
-    if len({*lengths.values()}) > 1:
-        said = ", ".join(f'"{name}" has {length}' for name, length in lengths.items())
-        raise ValueError(f"{argument}: the columns differ in length: {said}")
+    _check_lengths(made, argument)
     if not made:  # no wanted column is there: the extension says so, and names those that are
         made = {str(name): _doppel.array("string", []) for name in data}
     return Columns(made, is_list)
+
+
+def _check_lengths(columns, argument):
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len({*lengths.values()}) > 1:
+        said = ", ".join(f'"{name}" has {length}' for name, length in lengths.items())
+        raise ValueError(f"{argument}: the columns differ in length: {said}")
 
 
 def _of_iterable(data, argument, wanted):
@@ -98,8 +148,8 @@ def _of_rows(rows, argument, wanted, is_list=True):
             raise TypeError(f"{argument}[{number}]: expected dict, not {type(row).__name__}")
     names = list(dict.fromkeys(name for row in rows for name in row))
     made = {}
-    for name in names if wanted is None else [name for name in wanted if name in names]:
-        values = [row.get(name) for row in rows]
+    for name in names if wanted is None else [key for key in wanted if columns_of([key], names)]:
+        values = [_value(row, name) for row in rows] if wanted else [row.get(name) for row in rows]
         if wanted is not None or _kind(values) is not None:
             made[str(name)] = _column(values, f"{argument}[{name!r}]")
     if not made:  # no wanted column is there: the extension says so, and names those that are
@@ -151,6 +201,8 @@ def _of_pandas(data, argument, wanted):
         if len(set(names)) < len(names):
             raise ValueError(f"{argument}: two columns have the same name")
         series = {str(name): _of_series(data[name], f"{argument}[{name!r}]") for name in names}
+        for key in (key for key in wanted or () if key not in names and columns_of([key], data.columns)):
+            series[key] = _of_parts(data, key, argument)
         if not series:  # no wanted column is there: the extension says so, and names those that are
             from . import _doppel
 
@@ -172,6 +224,13 @@ def _of_series(series, argument):
     if series.dtype.kind in "mM":
         values = [None if value != value else str(value) for value in values]
     return _column([None if _is_missing(value) else value for value in values], argument)
+
+
+def _of_parts(data, key, argument):
+    """The column of a key that leads into others, or joins them."""
+    parts = {name: [None if _is_missing(value) else value for value in data[name].tolist()]
+             for name in columns_of([key], data.columns)}
+    return _column([_value(dict(zip(parts, row)), key) for row in zip(*parts.values())], f"{argument}[{key!r}]")
 
 
 def _is_missing(value):
@@ -199,17 +258,17 @@ def _of_datasets(data, argument, wanted):
         raise TypeError(f"{argument}: a {kind} has several datasets: choose one, such as {argument}[{next(iter(data))!r}]")
     if kind == "Dataset":
         have = data.column_names
-        names = [name for name in wanted or () if name in have]
+        names = columns_of(wanted or (), have)
         return (data.select_columns(names) if names else data).with_format("arrow")[:]
     if kind == "IterableDataset":
-        rows = [{name: row[name] for name in wanted or row if name in row} or dict(row) for row in data]
+        rows = [{name: row[name] for name in columns_of(wanted or row, row)} or dict(row) for row in data]
         return _of_rows(rows, argument, wanted, False)
     return None
 
 
 def _of_pyarrow(data, argument, wanted):
     if hasattr(data, "scanner"):  # a Dataset
-        names = [name for name in wanted or () if name in data.schema.names]
+        names = columns_of(wanted or (), data.schema.names)
         return data.scanner(columns=names or None).to_reader()
     if hasattr(data, "to_reader") and not _is_arrow(data):  # a Scanner
         return data.to_reader()

@@ -90,6 +90,13 @@ def name_of(name: str, value: Any) -> str | None:
     return value
 
 
+def key_of(name: str, value: Any) -> str | None:
+    """The name of a column, a path to one (meta.text), or several: a list of them, or one text with commas."""
+    if value is None or isinstance(value, str):
+        return name_of(name, value)
+    return name_of(name, ",".join(names_of(name, value)))
+
+
 def path_of(name: str, value: Any) -> str:
     try:
         path = os.fsdecode(value)
@@ -136,8 +143,8 @@ def shared_options(*, recipe="page", bits=None, min_words=5, keep="first", withi
         "threads": checked_threads(threads),
         "skip_missing": bool(one_of("missing", missing, ("error", "skip"))),
         "progress": reporter(progress, counted),
-        "text_key": name_of("text", text), "url_key": name_of("url", url), "title_key": name_of("title", title),
-        "html_key": name_of("html", html), "id_key": name_of("id", id),
+        "text_key": key_of("text", text), "url_key": key_of("url", url), "title_key": key_of("title", title),
+        "html_key": key_of("html", html), "id_key": key_of("id", id),
         "max_record": count_of("max_record", max_record),
         "allow_bad": allow_bad,
         "scopes": scopes,

@@ -233,10 +233,11 @@ class _Table:
         self.state = _state(self._system, self._inside)
         file = self._file()
         self._metadata, schema = file.metadata, file.schema_arrow
-        text, *others = wanted[3:]  # after id, url and title: html and what options name
+        text, *others = wanted[3:]  # after id, url and title: html, what options name, and what paths lead into
         optional = {*wanted[:3]} - {text, *others}
         self._given = [name for name in dict.fromkeys(wanted) if self._is_given(schema, name, name in optional)]
-        read = None if held is not None else self._given
+        self._read = self._leaves(schema, wanted)
+        read = None if held is not None else self._read
         self.columns = ", ".join(schema.names)
         # Texts that are no strings are written out by libdoppel, and do not stay.
         self.in_memory = held is not None and (text not in schema.names or _is_string(schema.field(text).type))
@@ -255,12 +256,23 @@ class _Table:
              RuntimeWarning, stacklevel=2)
         return False
 
+    def _leaves(self, schema: Any, wanted: list[str]) -> list[str]:
+        """What is read of the columns that are given: all of them, but of structs only what paths lead to."""
+        is_struct = _pyarrow().types.is_struct
+        paths = [self._metadata.schema.column(c).path for c in range(self._metadata.num_columns)]
+        leaves = []
+        for name in self._given:
+            inside = [key for key in wanted if key.startswith(name + ".") and is_struct(schema.field(name).type)
+                      and any(path == key or path.startswith(key + ".") for path in paths)]
+            leaves += inside or [name]
+        return leaves
+
     def _sizes(self, read: list[str] | None) -> tuple[list[int], list[int]]:
         """Of each row group, the rows and the bytes of what is read."""
         metadata = self._metadata
         paths = [metadata.schema.column(c).path for c in range(metadata.num_columns)]
         chosen = [c for c, name in enumerate(paths)
-                  if read is None or name in read or name.partition(".")[0] in read]
+                  if read is None or any(name == each or name.startswith(each + ".") for each in read)]
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         return ([group.num_rows for group in groups],
                 [sum(group.column(c).total_uncompressed_size for c in chosen) for group in groups])
@@ -309,7 +321,7 @@ class _Table:
         if self._held is not None:
             self._held.setdefault(part, []).append(held)
         for batch in file.iter_batches(batch_size=size, row_groups=[part], use_threads=False,
-                                       columns=self._given if self._held is None else None):
+                                       columns=self._read if self._held is None else None):
             if self._held is not None:
                 held.append(batch)
                 self.held_bytes += batch.nbytes
@@ -369,11 +381,11 @@ class Parquet:
         return held if held or sum(table.held_bytes for table in self._tables) <= self._most else None
 
     def create(self, output: str | None, folder: str | None, inputs: list[str], memory: int = 0, threads: int = 0,
-               text: str | None = None, spans: bool = False) -> _Writer:
+               text: str | None = None, spans: bool = False, prefix: str | None = None) -> _Writer:
         """Before the inputs are read: what stays of them will be written. They are held in memory if they take at most
-        half of `memory`, or an eighth of what the machine has free. For trim: `text` is the column that is cut; with
+        half of `memory`, or an eighth of what the machine has free. `prefix` is that of columns that are added. For trim: `text` is the column that is cut; with
         `spans` nothing is, and all rows get a column spans."""
-        writer = _Writer(output, folder, inputs, threads, text, spans)
+        writer = _Writer(output, folder, inputs, threads, text, spans, prefix or "")
         writer.states, writer.failed, writer.allow_bad = self._states, self._failed, self._allow_bad
         self._most = memory // 2 if memory else _free_memory() // 8
         if writer.bytes <= self._most:
@@ -522,11 +534,11 @@ class _Writer:
     """Writes what stays of each input: to one file, or for each input to its own below a folder."""
 
     def __init__(self, output: str | None, folder: str | None, inputs: list[str], threads: int, text: str | None,
-                 spans: bool) -> None:
+                 spans: bool, prefix: str) -> None:
         _pyarrow()
         if output is not None and not _is_parquet(output):
             raise ValueError(f"{output}: to a URL only Parquet is written: choose a name that ends in .parquet")
-        self._output, self._folder, self._text = output, folder, text
+        self._output, self._folder, self._text, self._prefix = output, folder, text, prefix
         self._spans = {"spans": _spans_type()} if spans else {}
         self._begun: set[str] = set()  # inputs of which rows were written
         self._threads = threads or len(os.sched_getaffinity(0))
@@ -583,7 +595,7 @@ class _Writer:
             return
         self.bytes += sum(metadata.row_group(g).total_byte_size for g in range(metadata.num_row_groups))
         self._first = self._first or (path, schema)
-        kind = schema.field(self._text).type if schema.names.count(self._text) == 1 else None
+        kind = _type_at(schema, self._text) if self._text is not None else None
         if kind is not None and not _is_string(kind):
             raise ValueError(f'{path}: the column "{self._text}" is {kind}: only strings can be cut')
         if self._folder is None and not schema.equals(self._first[1]):
@@ -625,18 +637,24 @@ class _Writer:
         keep = _pyarrow().array(keep)
         yield from self._write(path, {}, len(keep), lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
 
-    def annotate(self, path: str, copies: Any, group: Any, original: Any) -> Iterator[int]:
-        """Writes all rows with three columns more; those that are no documents are left out."""
+    def annotate(self, path: str, stays: Any, group: Any, copies: Any, original: Any, sizes: Any, counts: Any = None,
+                 values: Any = None) -> Iterator[int]:
+        """Writes all rows with what was decided of them; those that are no documents are left out. `counts` has a list
+        for each row, of how many of its group have each of the values, which stand one after the other."""
         pyarrow = _pyarrow()
+        documents = pyarrow.array(stays)
         columns = {"group": pyarrow.array(group), "isDuplicate": pyarrow.array(copies),
-                   "originalId": pyarrow.array(original)}
+                   "originalId": pyarrow.array(original), "kept": documents, "groupSize": pyarrow.array(sizes)}
+        if counts is not None:
+            columns["groupCounts"] = _maps(pyarrow.array(counts), pyarrow.array(values))
+        columns = {self._prefix + name: column for name, column in columns.items()}
 
         def annotated(rows: Any, at: int) -> Any:
             for name, column in columns.items():
                 rows = rows.append_column(name, column.slice(at, rows.num_rows))
-            return rows.filter(rows["isDuplicate"].is_valid())
+            return rows.filter(documents.slice(at, rows.num_rows).is_valid())
 
-        yield from self._write(path, {name: column.type for name, column in columns.items()}, len(copies), annotated)
+        yield from self._write(path, {name: column.type for name, column in columns.items()}, len(stays), annotated)
 
     def _write(self, path: str, added: dict[str, Any], count: int,
                change: Callable[[Any, int], Any]) -> Iterator[int]:
@@ -756,7 +774,7 @@ class _Source:
         self._count = self.rows if count is None else count
         self._columns = [c for c, name in enumerate(schema.names) if name not in added]
         fields = [schema.field(c) for c in self._columns]
-        if text is not None and text not in schema.names:  # it has pages
+        if text is not None and not _steps(schema, text):  # it has pages
             fields.append(pyarrow.field(text, pyarrow.string()))
         fields += [pyarrow.field(name, kind) for name, kind in added.items()]
         self.schema = pyarrow.schema(fields, metadata=schema.metadata)
@@ -874,6 +892,16 @@ def _appended(output: _Output, results: Iterator[tuple[int, Any]]) -> Iterator[i
         yield done
 
 
+def _maps(counts: Any, values: Any) -> Any:
+    """Lists of numbers, and what they are of, as maps; null stays null."""
+    from pyarrow import compute
+
+    pyarrow = _pyarrow()
+    there = pyarrow.concat_arrays([counts.is_valid(), pyarrow.array([True])])
+    offsets = compute.if_else(there, counts.offsets.cast(pyarrow.int32()), pyarrow.scalar(None, pyarrow.int32()))
+    return pyarrow.MapArray.from_arrays(offsets, values.cast(pyarrow.string()), counts.values.cast(pyarrow.int64()))
+
+
 # ---- what trim makes of rows ----
 
 
@@ -902,26 +930,66 @@ def _spans_type() -> Any:
 
 def _with_texts(rows: Any, name: str, schema: Any, cut: Any, texts: Any) -> Any:
     """Rows with the texts that were cut; a page that has no text gets its own. All other texts stay byte for byte."""
+    steps = _steps(rows.schema, name)
+    if not steps:
+        return rows.append_column(schema.field(name), texts.cast(schema.field(name).type))
+    field = schema.field(steps[0])
+    changed = _changed(rows[steps[0]].combine_chunks(), steps[1:], cut, texts)
+    return rows if changed is None else rows.set_column(rows.schema.get_field_index(steps[0]), field, changed)
+
+
+def _steps(fields: Any, path: str) -> tuple[str, ...]:
+    """The names that a path leads through, of columns and of structs in them; none: it leads nowhere."""
+    names = [field.name for field in fields]
+    head, _, rest = path.partition(".")
+    if path in names:
+        return (path,)
+    if not rest or head not in names or not _pyarrow().types.is_struct(fields.field(head).type):
+        return ()
+    below = _steps(fields.field(head).type, rest)
+    return (head, *below) if below else ()
+
+
+def _type_at(schema: Any, path: str) -> Any:
+    """The type of what a path leads to; None: nothing, or two columns are called so."""
+    steps = _steps(schema, path)
+    if not steps or schema.names.count(steps[0]) > 1:
+        return None
+    kind = schema.field(steps[0]).type
+    for step in steps[1:]:
+        kind = kind.field(step).type
+    return kind
+
+
+def _changed(column: Any, steps: tuple[str, ...], cut: Any, texts: Any) -> Any:
+    """A column with other texts, in itself or where the steps lead to; None: it stays as it is."""
+    pyarrow = _pyarrow()
+    if not steps:
+        return _merged(column, cut, texts)
+    fields = [*column.type]
+    number = [field.name for field in fields].index(steps[0])
+    children = [column.field(each) for each in range(len(fields))]
+    children[number] = _changed(children[number], steps[1:], cut, texts)
+    if children[number] is None:
+        return None
+    return pyarrow.StructArray.from_arrays(children, fields=fields, mask=column.is_null())
+
+
+def _merged(column: Any, cut: Any, texts: Any) -> Any:
     from pyarrow import compute
 
     pyarrow = _pyarrow()
-    field = schema.field(name)
-    if name not in rows.schema.names:
-        return rows.append_column(field, texts.cast(field.type))
-    before = rows[name].combine_chunks()
-    before = before.storage if isinstance(before, pyarrow.ExtensionArray) else before
+    before = column.storage if isinstance(column, pyarrow.ExtensionArray) else column
     other = compute.or_(cut, compute.and_(before.is_null(), texts.is_valid()))
     if not compute.any(other).as_py():
-        return rows
+        return None
     # As bytes, since not all that stands in a file as a string is UTF-8.
     merged = compute.if_else(other, texts.view(pyarrow.large_binary()), before.cast(pyarrow.large_binary()))
     values = before.type.value_type if pyarrow.types.is_dictionary(before.type) else before.type
     if "binary" not in str(values):
         merged = merged.view(pyarrow.large_string())
     merged = merged.cast(before.type)
-    if isinstance(field.type, pyarrow.BaseExtensionType):
-        merged = pyarrow.ExtensionArray.from_storage(field.type, merged)
-    return rows.set_column(rows.schema.get_field_index(name), field, merged)
+    return merged if before is column else pyarrow.ExtensionArray.from_storage(column.type, merged)
 
 
 def _difference(a: Any, b: Any) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import _doppel
 from ._documents import Outputs, Reading, Rows, finish, items_of, lasting, library_of, report_left_out, written
+from ._inputs import columns_of, value_at, with_value
 from ._options import count_of, one_of, paths_of, share_of, shared_options
 from ._types import Table
 
@@ -43,8 +44,11 @@ def _flag(name: str, value: Any) -> bool:
 
 def _options(*, unit="line", run=None, words=None, min_count=None, keep_first=True, drop_below=None, drop_share=None,
              drop=False, **shared) -> dict[str, Any]:
+    options = shared_options(scopes=("document",), **shared)
+    if "," in (options["text_key"] or ""):
+        raise ValueError("text: one column is cut, not several")
     return {
-        **shared_options(scopes=("document",), **shared),
+        **options,
         "unit": one_of("unit", unit, _UNITS),
         "run": _number("run", run),
         "words": _number("words", words),
@@ -194,7 +198,7 @@ _REPLACE = {"pyarrow": _in_pyarrow, "polars": _in_polars, "pandas": _in_pandas, 
 def trim(data: Any, *, unit: str = "line", run: int | None = None, words: int | None = None, min_words: int = 5,
          keep: Any = "first", min_count: int | None = None, keep_first: bool = True, within: str | None = None,
          across: str | None = None, drop_below: int | None = None, drop_share: float | None = None, drop: bool = False,
-         against: Any = None, recipe: Any = "page", text: str = "text", id: str | None = "id", url: str = "url",
+         against: Any = None, recipe: Any = "page", text: Any = "text", id: str | None = "id", url: str = "url",
          html: str = "html", content: str = "main", missing: str = "error", tmp: Any = None, memory: int = 0,
          threads: int = 0, progress: Progress = None) -> Any:
     """The documents without what they repeat of each other, or of an earlier part of themselves: all but the first of
@@ -212,6 +216,7 @@ def trim(data: Any, *, unit: str = "line", run: int | None = None, words: int | 
     drop_below, drop_share, drop: leave out documents that are cut and have fewer words left than this; that lose more
         than this share of their words; that are cut at all.
     against: other data; cut what that contains, and nothing else: e.g. evaluation texts.
+    text: the column with the texts: a name, or a path into dicts ("meta.text"), in Parquet into structs.
     id: the column with their ids; where there is none, and with None, documents are called by their rows, from 0.
     Other options are those of `doppel trim`.
 
@@ -230,22 +235,26 @@ def trim(data: Any, *, unit: str = "line", run: int | None = None, words: int | 
     given = locals()
     options = _options(missing=missing, **{name: given[name] for name in _NAMES})
     data = lasting(data)
+    if library_of(data) == "pandas" and hasattr(data, "columns") and columns_of([options["text_key"]], data.columns) not in (
+            [], [options["text_key"]]):
+        raise ValueError(f'text: "{options["text_key"]}" is in a struct, where tables cannot be cut: '
+                         "make it a column of its own")
     reading = Reading(_doppel.Trim(options, None), data, against, options, all_columns=True, read="hold_data")
     if not reading.is_list:
         return Trimmed(data, reading)
     result = TrimmedList()
     result._find(reading)
     texts = iter(result.texts)
-    result.extend(_cut_item(item, next(texts), text) for item, stays in zip(items_of(data), result.mask) if stays)
+    result.extend(_cut_item(item, next(texts), options["text_key"]) for item, stays in zip(items_of(data), result.mask) if stays)
     return result
 
 
 def _cut_item(item: Any, left: str | None, name: str) -> Any:
     """An item of a list with what is left of its text: the caller's own, where that is all."""
     if isinstance(item, dict):
-        before = item.get(name)
+        before = value_at(item, name)
         after = _cut_item(before, left, name)
-        return item if after is before else {**item, name: after}
+        return item if after is before else with_value(item, name, after)
     if isinstance(item, bytes) and left is not None:
         return item if item == left.encode() else left.encode()
     return item if left is None or item == left else left
@@ -259,17 +268,14 @@ def trim_files(inputs: Any, output: Any = None, *, output_dir: Any = None, spans
                run: int | None = None, words: int | None = None, min_words: int = 5, keep: Any = "first",
                min_count: int | None = None, keep_first: bool = True, within: str | None = None,
                across: str | None = None, drop_below: int | None = None, drop_share: float | None = None,
-               drop: bool = False, recipe: Any = "page", text: str = "text", id: str = "id", url: str = "url",
+               drop: bool = False, recipe: Any = "page", text: Any = "text", id: str = "id", url: str = "url",
                title: str = "title", html: str = "html", content: str = "main", allow_bad: bool = False,
                max_record: int = 0, tmp: Any = None, memory: int = 0, threads: int = 0,
                progress: Progress = None) -> dict[str, Any]:
     """The documents without what they repeat of each other, from files to files: what `doppel trim` does, in bounded
     memory.
 
-    inputs: a path or several, as of dedup_files().
-    output: .parquet takes Parquet inputs, of which it keeps the schema, the metadata and all other columns; any other
-        name gets JSONL (.gz and .zst are compressed).
-    output_dir: in place of output: one Parquet file for each input, under its own name below this folder.
+    inputs, output, output_dir: as of dedup_files().
     spans: a file that gets a line of JSON for each span that is cut: its document, bytes and words, and the original.
     dropped: a file that gets a line of JSON for each document that is dropped or left empty, and why.
     against: paths; what their documents contain is cut, and nothing else.
@@ -277,18 +283,14 @@ def trim_files(inputs: Any, output: Any = None, *, output_dir: Any = None, spans
     dry_run: find, but write no documents.
     Other options are those of trim().
 
-    Gives a dict of figures. Outputs are complete or absent. Rows without a text are left out, counted in "bad", and named
-    by a warning.
+    Gives a dict of figures; what is left out and what is raised is as of dedup_files().
 
-    Raises InputError for an input that cannot be read; nothing is written then.
-
-    >>> import doppel, tempfile, os, json
+    >>> import doppel, tempfile, os
     >>> folder = tempfile.TemporaryDirectory()
-    >>> path = os.path.join(folder.name, "pages.jsonl")
-    >>> with open(path, "w") as file:
-    ...     for id in "ab":
-    ...         _ = file.write(json.dumps({"id": id, "text": "the same five words here"}) + "\\n")
-    >>> doppel.trim_files(path, os.path.join(folder.name, "cut.jsonl"))["wordsCut"]
+    >>> source, target = (os.path.join(folder.name, name) for name in ("pages.jsonl", "cut.jsonl"))
+    >>> with open(source, "w") as file:
+    ...     _ = file.write('{"text": "the same five words here"}\\n' * 2)
+    >>> doppel.trim_files(source, target)["wordsCut"]
     5
     """
     given = locals()
@@ -302,7 +304,7 @@ def trim_files(inputs: Any, output: Any = None, *, output_dir: Any = None, spans
     try:
         documents.open_outputs(None if outputs.is_table or dry_run else outputs.output, *outputs.lines)
         if not dry_run:
-            writer = outputs.create(paths, options, options["text_key"] or "text", annotate)
+            writer = outputs.create(paths, options, text=options["text_key"] or "text", spans=annotate)
         known_out, left_out = _find_paths(documents, paths, known)
         if known:
             report_left_out(known_out, "against", options)

@@ -589,13 +589,29 @@ int data_column(const data_input *data, size_t batch, const char *name, const ch
     return -1;
 }
 
+static const struct ArrowSchema *find_child(const struct ArrowSchema *schema, const char *name, size_t length,
+                                            int64_t *child) {
+    for (*child = 0; *child < schema->n_children; ++*child) {
+        const char *own = schema->children[*child]->name;
+        if (own && strlen(own) == length && !memcmp(own, name, length))
+            return schema->children[*child];
+    }
+    return NULL;
+}
+
 const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child) {
+    const struct ArrowSchema *schema = &data->schema, *found = NULL;
     if (!data->is_struct)
-        return &data->schema;
-    for (*child = 0; *child < data->schema.n_children; ++*child) {
-        const struct ArrowSchema *schema = data->schema.children[*child];
-        if (schema->name && !strcmp(schema->name, name))
-            return schema;
+        return schema;
+    for (int64_t *at = child, below; !strcmp(schema->format, "+s"); at = &below) {
+        const char *dot = strchr(name, '.');
+        found = find_child(schema, name, strlen(name), at);
+        if (found || !dot || dot == name || !dot[1])
+            return found;
+        schema = find_child(schema, name, (size_t)(dot - name), at);
+        if (!schema)
+            return NULL;
+        name = dot + 1;
     }
     return NULL;
 }

@@ -44,6 +44,7 @@ static doppel_batch_options batch_options(batch_object *self, const doppel_recip
                                   .limit = count_option(o, "limit"),
                                   .only_contained = share_option(o, "only_contained"),
                                   .keep_copies = count_option(o, "keep_copies"),
+                                  .count_by = text_option(o, "count_by"),
                                   .tmp = text_option(o, "tmp"),
                                   .memory = count_option(o, "memory"),
                                   .input = &self->base.input,
@@ -623,20 +624,22 @@ static PyObject *batch_write_removed(PyObject *object, PyObject *unused) {
 typedef struct file_writing {
     batch_object *self;
     PyObject *writer;
-    bool annotate;
+    row_columns columns;
     doppel_error error, failure;
 } file_writing;
 
 static doppel_status write_one(const doppel_batch_rows *rows, void *user) {
     file_writing *w = user;
     atomic_fetch_add(&w->self->base.call.done, rows->count);
-    return write_rows(w->writer, w->self->batch, rows, w->annotate, &w->self->base.call.stop, &w->failure);
+    return write_rows(w->writer, w->self->batch, rows, w->columns, &w->self->base.call.stop, &w->failure);
 }
 
 static doppel_status do_write(void *argument) {
     file_writing *w = argument;
     atomic_store(&w->self->base.call.total, doppel_batch_count(w->self->batch));
-    doppel_status status = doppel_batch_each_table(w->self->batch, write_one, w, &w->error);
+    doppel_status status = w->columns != ROWS_KEPT ? doppel_batch_count_groups(w->self->batch, &w->error) : DOPPEL_OK;
+    if (status == DOPPEL_OK)
+        status = doppel_batch_each_table(w->self->batch, write_one, w, &w->error);
     if (status != DOPPEL_OK && w->failure.code != DOPPEL_OK)
         w->error = w->failure;
     return status;
@@ -648,7 +651,8 @@ static PyObject *batch_write(PyObject *object, PyObject *args) {
     int annotate;
     if (!PyArg_ParseTuple(args, "Op", &w.writer, &annotate))
         return NULL;
-    w.annotate = annotate;
+    bool counted = option(w.self->base.options, "count_by");
+    w.columns = !annotate ? ROWS_KEPT : counted ? ROWS_COUNTED : ROWS_ANNOTATED;
     if (!run_documents(&w.self->base, do_write, &w, &w.error))
         return NULL;
     Py_RETURN_NONE;

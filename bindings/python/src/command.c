@@ -17,6 +17,7 @@ typedef struct command_state {
 typedef struct command_writer {
     PyObject *object;
     bool annotate;
+    row_columns columns; /* of dedup */
     const volatile int *stop;
     trimmed_rows *trimmed; /* NULL: nothing was trimmed yet */
 } command_writer;
@@ -37,9 +38,9 @@ static PyObject *make_writer(const command_state *state, const table_output *out
         Py_XDECREF(path);
     }
     PyObject *file = inputs ? path_or_none(output->output) : NULL, *folder = file ? path_or_none(output->folder) : NULL;
-    PyObject *made = folder ? PyObject_CallMethod(state->object, "create", "OOOKizi", file, folder, inputs,
+    PyObject *made = folder ? PyObject_CallMethod(state->object, "create", "OOOKiziz", file, folder, inputs,
                                                   (unsigned long long)output->memory, output->threads, output->text,
-                                                  output->text && output->annotate)
+                                                  output->text && output->annotate, output->prefix)
                             : NULL;
     Py_XDECREF(file);
     Py_XDECREF(folder);
@@ -55,6 +56,7 @@ static doppel_status create_writer(const table_output *output, void **writer, vo
     PyGILState_STATE gil = PyGILState_Ensure();
     made->object = make_writer(user, output);
     made->annotate = output->annotate;
+    made->columns = !output->annotate ? ROWS_KEPT : output->counts ? ROWS_COUNTED : ROWS_ANNOTATED;
     made->stop = output->stop;
     if (made->object) {
         *writer = made;
@@ -70,7 +72,7 @@ static doppel_status write_with(void *writer, const doppel_batch *batch, const d
                                 doppel_error *error) {
     const command_writer *w = writer;
     (void)user;
-    return write_rows(w->object, batch, rows, w->annotate, w->stop, error);
+    return write_rows(w->object, batch, rows, w->columns, w->stop, error);
 }
 
 static doppel_status trim_with(void *writer, const doppel_trimmed *document, void *user, doppel_error *error) {

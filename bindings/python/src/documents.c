@@ -246,10 +246,40 @@ typedef struct text_columns {
     const char *text, *html, *argument;
 } text_columns;
 
-/* The column of a table by its name; NULL: there is none. */
-static const struct ArrowSchema *find_column(const data_input *data, const char *name) {
+/* The columns of data that a key names: the one of this name or path; where there is none, those that there are of the
+ * parts between its commas, which are joined. docs/FORMAT.md section 16 says so to users. */
+enum { MOST_PARTS = 64 };
+typedef struct key_columns {
+    char *copy; /* of the key, cut at its commas */
+    const char *name[MOST_PARTS];
+    size_t count;
+} key_columns;
+
+/* -1: an exception. Free key->copy in any case. */
+static int find_key(const data_input *data, const char *name, key_columns *key) {
     int64_t child;
-    return data->is_struct ? find_schema(data, name, &child) : NULL;
+    char *rest = NULL;
+    *key = (key_columns){.copy = strdup(name)};
+    if (!key->copy)
+        return PyErr_NoMemory(), -1;
+    if (!data->is_struct || find_schema(data, name, &child)) {
+        key->name[key->count++] = key->copy;
+        return 0;
+    }
+    for (char *part = strtok_r(key->copy, ",", &rest); part && key->count < MOST_PARTS;
+         part = strtok_r(NULL, ",", &rest))
+        if (find_schema(data, part, &child))
+            key->name[key->count++] = part;
+    return 0;
+}
+
+/* How many columns a key names; -1: an exception. */
+static int count_columns(const data_input *data, const char *name) {
+    key_columns key;
+    int result = !data->is_struct ? 0 : find_key(data, name, &key) < 0 ? -1 : (int)key.count;
+    if (data->is_struct)
+        free(key.copy);
+    return result;
 }
 
 /* Whether a column must be there, as doppel/_options.py says it. */
@@ -270,18 +300,33 @@ static int check_readable(const data_input *data, const char *option, const char
     return 0;
 }
 
+/* The same of all columns that a key names. Ids are those of one. */
+static int check_key(const data_input *data, const char *option, const char *name) {
+    key_columns key;
+    int result = find_key(data, name, &key);
+    if (result == 0 && key.count > 1 && !strcmp(option, "id")) {
+        PyErr_Format(PyExc_ValueError, "id: \"%s\" names %zu columns: name one", name, key.count);
+        result = -1;
+    }
+    for (size_t i = 0; i < key.count && result == 0; i++)
+        result = check_readable(data, option, key.name[i]);
+    free(key.copy);
+    return result;
+}
+
 /* Checks the columns that options name, (option, name, whether it must be there) each: those that are there must be
  * readable as text. -1: an exception. */
 static int check_needed(const data_input *data, PyObject *needed, const char *html) {
+    int pages = count_columns(data, html);
     for (Py_ssize_t i = 0; i < PyList_Size(needed); i++) {
         const char *option, *name;
         int required;
         if (!PyArg_ParseTuple(PyList_GetItem(needed, i), "ssi", &option, &name, &required))
             return -1;
-        bool there = find_column(data, name);
-        if (there && check_readable(data, option, name) < 0)
+        int there = count_columns(data, name);
+        if (there < 0 || pages < 0 || (there && check_key(data, option, name) < 0))
             return -1;
-        if (!there && (required == REQUIRED || (required == OR_PAGES && !find_column(data, html))))
+        if (!there && (required == REQUIRED || (required == OR_PAGES && !pages)))
             return raise_no_column(data, option, name);
     }
     return 0;
@@ -291,21 +336,39 @@ uint64_t count_documents(const document_data *data) {
     return data->rows ? data->documents : data->input->rows;
 }
 
+/* The columns of one batch that have texts, or pages. */
+typedef struct text_parts {
+    doppel_column column[2 * MOST_PARTS];
+    size_t count;
+} text_parts;
+
+/* Adds the columns that a key names; -1: an exception. */
+static int add_parts(const data_input *data, size_t number, const char *name, const char *argument, text_parts *to) {
+    key_columns key;
+    int result = find_key(data, name, &key);
+    for (size_t i = 0; i < key.count && result == 0; i++)
+        result = data_column(data, number, key.name[i], argument, NULL, &to->column[to->count++]);
+    free(key.copy);
+    return result;
+}
+
+static bool has_text(const text_parts *parts, uint64_t row) {
+    char room[DOPPEL_COLUMN_ROOM];
+    for (size_t i = 0; i < parts->count; i++)
+        if (doppel_column_get(&parts->column[i], row, room).data)
+            return true;
+    return false;
+}
+
 /* Lists the rows of one batch whose text (or page) is not null. */
 static int list_batch_rows(document_data *data, size_t number, const text_columns *names, bool skip) {
     const data_batch *batch = &data->input->batches[number];
-    char room[DOPPEL_COLUMN_ROOM];
-    doppel_column texts, pages;
-    bool has_text, has_html;
-    if (data_column(data->input, number, names->text, names->argument, &has_text, &texts) < 0 ||
-        data_column(data->input, number, names->html, names->argument, &has_html, &pages) < 0)
+    text_parts parts = {.count = 0};
+    if (add_parts(data->input, number, names->text, names->argument, &parts) < 0 ||
+        (data->input->is_struct && add_parts(data->input, number, names->html, names->argument, &parts) < 0))
         return -1;
-    has_html = has_html && data->input->is_struct;
-    if (!has_text && !has_html)
-        return raise_no_column(data->input, names->argument, names->text);
     for (uint64_t row = 0; row < (uint64_t)batch->array.length; row++) {
-        bool there = (has_text && doppel_column_get(&texts, row, room).data) ||
-                     (has_html && doppel_column_get(&pages, row, room).data);
+        bool there = has_text(&parts, row);
         if (!there && !skip) {
             PyErr_Format(PyExc_ValueError, "%s: row %llu is null; missing=\"skip\" passes over nulls", names->argument,
                          (unsigned long long)(batch->first + row));
@@ -323,7 +386,10 @@ static int list_batch_rows(document_data *data, size_t number, const text_column
  * error. */
 static int list_rows(document_data *data, const text_columns *names, bool skip) {
     const data_input *input = data->input;
-    if (input->is_struct && !find_column(input, names->text) && !find_column(input, names->html))
+    int texts = count_columns(input, names->text), pages = count_columns(input, names->html);
+    if (texts < 0 || pages < 0)
+        return -1;
+    if (input->is_struct && !texts && !pages)
         return raise_no_column(input, names->argument, names->text);
     data->rows = malloc(((size_t)input->rows + 1) * sizeof *data->rows);
     if (!data->rows) {
@@ -384,8 +450,6 @@ PyObject *raise_bad(const documents *self) {
     return PyErr_Format(doppel_module.input_error, "%s: %s", argument, bad.message);
 }
 
-/* read_data(data, known, argument, needed): the same, and reads it. `needed` are the columns that options name, as
- * check_needed takes them. */
 const char **take_paths(PyObject *given, PyObject *held) {
     Py_ssize_t count = PyList_Size(given);
     const char **paths = calloc((size_t)count + 1, sizeof *paths);
@@ -447,35 +511,22 @@ uint64_t row_of(const document_data *data, uint64_t number) {
     return data->rows ? data->rows[number] : number;
 }
 
-static size_t batch_of_row(const data_input *data, uint64_t row) {
-    size_t low = 0, high = data->batch_count;
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
-        if (data->batches[middle].first <= row)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* How ids come out: as whole numbers where the column has these. */
 static value_kind id_kind(const documents *self, const char *name, bool *there) {
     value_kind kind = VALUE_UINT64;
     *there = false;
     for (size_t i = 0; i < self->data_count; i++) {
-        const struct ArrowSchema *schema = &self->data[i]->input->schema;
-        for (int64_t c = 0; name && self->data[i]->input->is_struct && c < schema->n_children; c++) {
-            const struct ArrowSchema *column = schema->children[c];
-            if (!column->name || strcmp(column->name, name) != 0)
-                continue;
-            bool number = !column->dictionary && strlen(column->format) == 1;
-            value_kind own = number && strchr("csil", column->format[0])   ? VALUE_INT64
-                             : number && strchr("CSIL", column->format[0]) ? VALUE_UINT64
-                                                                           : VALUE_STRING;
-            kind = *there && own != kind ? VALUE_STRING : own;
-            *there = true;
-        }
+        const data_input *data = self->data[i]->input;
+        int64_t child;
+        const struct ArrowSchema *column = name && data->is_struct ? find_schema(data, name, &child) : NULL;
+        if (!column)
+            continue;
+        bool number = !column->dictionary && strlen(column->format) == 1;
+        value_kind own = number && strchr("csil", column->format[0])   ? VALUE_INT64
+                         : number && strchr("CSIL", column->format[0]) ? VALUE_UINT64
+                                                                       : VALUE_STRING;
+        kind = *there && own != kind ? VALUE_STRING : own;
+        *there = true;
     }
     return kind;
 }
@@ -512,7 +563,7 @@ static int init_id_reader(id_reader *reader, const documents *self, const char *
 /* The id of a row; data NULL: it has none. */
 static doppel_slice id_of_row(const id_reader *reader, size_t i, uint64_t row, char *room) {
     const data_input *data = reader->self->data[i]->input;
-    size_t b = batch_of_row(data, row);
+    size_t b = find_batch(data, row);
     if (!reader->has[i])
         return (doppel_slice){room, (size_t)snprintf(room, DOPPEL_COLUMN_ROOM, "%llu", (unsigned long long)row)};
     return doppel_column_get(&reader->columns[i][b], row - data->batches[b].first, room);

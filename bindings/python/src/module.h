@@ -128,8 +128,12 @@ void free_data(data_input *data);
 int data_column(const data_input *data, size_t batch, const char *name, const char *argument, bool *found,
                 doppel_column *column);
 
-/* The schema of a column by its name, and its number; of data that is one column, its own. NULL: there is none. */
+/* The schema of a column by its name, or by a path as of doppel_column_init, and the number of the column that it is,
+ * or is in; of data that is one column, its own. NULL: there is none. */
 const struct ArrowSchema *find_schema(const data_input *data, const char *name, int64_t *child);
+
+/* The batch that has a row (rows.c). */
+size_t find_batch(const data_input *data, uint64_t row);
 
 /* Raises that KeyError, whose message begins with `option` (NULL: none), and gives -1. */
 int raise_no_column(const data_input *data, const char *option, const char *name);
@@ -246,9 +250,14 @@ typedef struct python_tables {
 void python_tables_init(python_tables *python, PyObject *object);
 
 /* Writes the rows of one input through a writer of doppel/_parquet.py, as the batch has decided: those that stay, or
- * with `annotate` all. From any thread, without the GIL. */
-doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows, bool annotate,
-                         const volatile int *stop, doppel_error *error);
+ * all with what was decided, for which doppel_batch_count_groups comes first. From any thread, without the GIL. */
+typedef enum row_columns {
+    ROWS_KEPT,
+    ROWS_ANNOTATED,
+    ROWS_COUNTED /* with count_by: with groupCounts, too */
+} row_columns;
+doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows,
+                         row_columns columns, const volatile int *stop, doppel_error *error);
 
 /* Documents of doppel_trim_write that are written to tables as they come, in order, through a writer of
  * doppel/_parquet.py: with their texts cut (DOPPEL_TRIM_TEXTS), or with `annotate` all of them, with their spans

@@ -61,8 +61,7 @@ void close_texts(text_column *texts);
 /* The bytes of all texts; SIZE_MAX: there are many rows, and they were not counted. */
 size_t count_bytes(const text_column *texts);
 
-/* The batch that has a row; and that of a later row, going on from *batch. */
-size_t find_batch(const data_input *data, uint64_t row);
+/* The batch of a later row, going on from *batch. */
 void advance(const data_input *data, uint64_t row, size_t *batch);
 
 /* A text, borrowed; data NULL: it is null. It is UTF-8: data_column has checked bytes. */

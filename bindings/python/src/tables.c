@@ -16,7 +16,8 @@
 enum { PART_ROWS = 1024 };
 
 /* A table that is open: its parts are slices of its batches. Its schema is that of the data, but that columns which
- * cannot be read as text have no names: an option that names one is refused before (batch.c). */
+ * cannot be read as text, and that no path leads into, have no names: an option that names one is refused before
+ * (batch.c). */
 typedef struct open_data {
     const data_input *data;
     const char *name; /* of its column, if it has only one */
@@ -75,8 +76,17 @@ static bool is_readable(const data_input *data, const char *name) {
            doppel_column_init(&column, &data->schema, &data->batches[0].array, name, &found, NULL) == DOPPEL_OK;
 }
 
+/* Whether one of the names that are wanted is a path into a column. */
+static bool is_led_into(const char *name, const char *const *wanted, size_t count) {
+    size_t length = strlen(name);
+    for (size_t i = 0; i < count; i++)
+        if (!strncmp(wanted[i], name, length) && wanted[i][length] == '.')
+            return true;
+    return false;
+}
+
 /* Makes the schema. False: no memory. */
-static bool make_schema(open_data *open) {
+static bool make_schema(open_data *open, const char *const *wanted, size_t count) {
     const struct ArrowSchema *from = &open->data->schema;
     size_t columns = open->data->is_struct ? (size_t)from->n_children : 1;
     open->columns = calloc(columns + 1, sizeof *open->columns);
@@ -88,7 +98,7 @@ static bool make_schema(open_data *open) {
         *column = open->data->is_struct ? *from->children[i] : *from;
         if (!open->data->is_struct)
             column->name = open->name;
-        else if (column->name && !is_readable(open->data, column->name))
+        else if (column->name && !is_readable(open->data, column->name) && !is_led_into(column->name, wanted, count))
             column->name = NULL;
         open->pointers[i] = column;
     }
@@ -116,7 +126,6 @@ static doppel_status open_data_table(const char *path, const char *const *column
     const memory_tables *memory = user;
     size_t number = (size_t)strtoul(path + 6, NULL, 10), parts;
     open_data *open = calloc(1, sizeof *open);
-    (void)columns, (void)column_count;
     if (!open)
         return no_memory(error);
     open->data = memory->data[number];
@@ -126,7 +135,7 @@ static doppel_status open_data_table(const char *path, const char *const *column
     open->bytes = calloc(parts + 1, sizeof *open->bytes);
     open->batch = calloc(parts + 1, sizeof *open->batch);
     open->from = calloc(parts + 1, sizeof *open->from);
-    if (!open->rows || !open->bytes || !open->batch || !open->from || !make_schema(open)) {
+    if (!open->rows || !open->bytes || !open->batch || !open->from || !make_schema(open, columns, column_count)) {
         free_open(open);
         return no_memory(error);
     }
@@ -436,14 +445,28 @@ void python_tables_init(python_tables *python, PyObject *object) {
 
 /* ---- tables out ---- */
 
-/* Fills the columns of one row: whether it stays, or what --annotate adds. */
+/* The columns of rows: whether they stay, or what --annotate adds. */
+enum { STAYS, GROUP, COPY, ORIGINAL, SIZE, COUNTS, VALUES, COLUMNS };
+
+/* How many of them there are. */
+static const size_t used[] = {[ROWS_KEPT] = GROUP, [ROWS_ANNOTATED] = COUNTS, [ROWS_COUNTED] = COLUMNS};
+
 typedef struct row_writer {
     const doppel_batch *batch;
-    bool annotate;
-    array_builder keep, group, original;
+    row_columns columns;
+    array_builder column[COLUMNS]; /* COUNTS: a list by row; VALUES: what they are of, one after the other */
     char *id;
     size_t id_room;
+    uint64_t *counts; /* memory for one list */
+    size_t count_room;
 } row_writer;
+
+static void free_row_writer(row_writer *w) {
+    for (size_t i = 0; i < COLUMNS; i++)
+        builder_free(&w->column[i]);
+    free(w->id);
+    free(w->counts);
+}
 
 static bool get_id(row_writer *w, uint64_t position, doppel_slice *id) {
     size_t length = doppel_batch_id(w->batch, position, w->id, w->id_room);
@@ -459,55 +482,82 @@ static bool get_id(row_writer *w, uint64_t position, doppel_slice *id) {
     return true;
 }
 
-static bool add_row(row_writer *w, size_t row, uint64_t position) {
+/* How many documents of the group have each value; copies have null, as their original has it. */
+static bool add_counts(row_writer *w, uint64_t position, bool is_null) {
+    doppel_slice value;
+    uint64_t count;
+    size_t number = 0;
+    for (; !is_null && doppel_batch_group_value(w->batch, position, number, &value, &count); number++) {
+        if (number == w->count_room) {
+            size_t room = 2 * number + 16;
+            uint64_t *more = realloc(w->counts, room * sizeof *more);
+            if (!more)
+                return false;
+            w->counts = more;
+            w->count_room = room;
+        }
+        w->counts[number] = count;
+        if (!builder_add_string(&w->column[VALUES], value))
+            return false;
+    }
+    return builder_add_list(&w->column[COUNTS], w->counts, number, is_null);
+}
+
+/* Adds what --annotate says of a row; rows that are no documents are left out by a null in STAYS. */
+static bool annotate_row(row_writer *w, size_t row, uint64_t position) {
     doppel_near near = {.a = 0, .b = 0};
     doppel_slice id = {NULL, 0};
     bool left_out = position == DOPPEL_NO_POSITION;
     if (!left_out)
         doppel_batch_get(w->batch, position, &near);
-    bool original = !left_out && near.a == near.b;
-    /* With annotate `keep` says which rows are copies; those that are no documents are left out by a null. */
-    ((uint8_t *)w->keep.values)[row] = w->annotate ? !original : !left_out && doppel_batch_stays(w->batch, position);
-    if (!w->annotate)
-        return true;
-    if (left_out) {
-        w->keep.valid[row] = 0;
-        return builder_add_string(&w->group, id) && builder_add_string(&w->original, id);
-    }
-    if (!get_id(w, near.a, &id) || !builder_add_string(&w->group, id))
+    bool original = near.a == near.b;
+    w->column[STAYS].valid[row] = !left_out;
+    ((uint8_t *)w->column[COPY].values)[row] = !original;
+    ((int64_t *)w->column[SIZE].values)[row] = left_out ? 0 : (int64_t)doppel_batch_group_size(w->batch, position);
+    if (!left_out && !get_id(w, near.a, &id))
         return false;
-    return builder_add_string(&w->original, original ? (doppel_slice){NULL, 0} : id);
+    return builder_add_string(&w->column[GROUP], id) &&
+           builder_add_string(&w->column[ORIGINAL], original ? (doppel_slice){NULL, 0} : id) &&
+           (w->columns < ROWS_COUNTED || add_counts(w, position, left_out || !original));
 }
 
 static bool fill_rows(row_writer *w, const doppel_batch_rows *rows) {
+    static const value_kind kinds[COLUMNS] = {
+        [STAYS] = VALUE_BOOL, [GROUP] = VALUE_STRING,       [COPY] = VALUE_BOOL,    [ORIGINAL] = VALUE_STRING,
+        [SIZE] = VALUE_INT64, [COUNTS] = VALUE_UINT64_LIST, [VALUES] = VALUE_STRING};
     size_t count = (size_t)rows->count;
-    if (!builder_init(&w->keep, VALUE_BOOL, 0, count))
-        return false;
-    if (w->annotate && (!builder_make_valid(&w->keep) || !builder_init(&w->group, VALUE_STRING, 0, count) ||
-                        !builder_init(&w->original, VALUE_STRING, 0, count)))
-        return false;
-    for (size_t row = 0; row < count; row++)
-        if (!add_row(w, row, rows->positions[row]))
+    for (size_t i = 0; i < used[w->columns]; i++)
+        if (!builder_init(&w->column[i], kinds[i], 0, i == VALUES ? 0 : count))
             return false;
+    if (w->columns != ROWS_KEPT && !builder_make_valid(&w->column[STAYS]))
+        return false;
+    for (size_t row = 0; row < count; row++) {
+        uint64_t position = rows->positions[row];
+        ((uint8_t *)w->column[STAYS].values)[row] =
+            position != DOPPEL_NO_POSITION && doppel_batch_stays(w->batch, position);
+        if (w->columns != ROWS_KEPT && !annotate_row(w, row, position))
+            return false;
+    }
     return true;
 }
 
-/* The arguments of the writer's `write`; NULL: an exception. */
+/* Adds an Array as an argument; false: an exception. */
+static bool add_array(PyObject *arguments, array_builder *column) {
+    PyObject *array = builder_finish(column, false);
+    bool added = array && PyList_Append(arguments, array) == 0;
+    Py_XDECREF(array);
+    return added;
+}
+
+/* The arguments of the writer's method; NULL: an exception. */
 static PyObject *make_arguments(row_writer *w, const doppel_batch_rows *rows) {
-    PyObject *keep = builder_finish(&w->keep, false), *group = NULL, *original = NULL, *arguments = NULL;
-    if (w->annotate && keep) {
-        group = builder_finish(&w->group, false);
-        original = group ? builder_finish(&w->original, false) : NULL;
-    }
-    PyObject *path = keep && (!w->annotate || original) ? PyUnicode_DecodeFSDefault(rows->path) : NULL;
-    if (path && w->annotate)
-        arguments = Py_BuildValue("(OOOO)", path, keep, group, original);
-    else if (path)
-        arguments = Py_BuildValue("(OO)", path, keep);
+    PyObject *list = PyList_New(0), *path = list ? PyUnicode_DecodeFSDefault(rows->path) : NULL;
+    bool fine = path && PyList_Append(list, path) == 0;
+    for (size_t i = 0; i < used[w->columns] && fine; i++)
+        fine = add_array(list, &w->column[i]);
+    PyObject *arguments = fine ? PyList_AsTuple(list) : NULL;
     Py_XDECREF(path);
-    Py_XDECREF(keep);
-    Py_XDECREF(group);
-    Py_XDECREF(original);
+    Py_XDECREF(list);
     return arguments;
 }
 
@@ -523,9 +573,9 @@ static doppel_status run_steps(PyObject *steps, const volatile int *stop, doppel
     return DOPPEL_OK;
 }
 
-doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows, bool annotate,
-                         const volatile int *stop, doppel_error *error) {
-    row_writer w = {.batch = batch, .annotate = annotate};
+doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const doppel_batch_rows *rows,
+                         row_columns columns, const volatile int *stop, doppel_error *error) {
+    row_writer w = {.batch = batch, .columns = columns};
     if (!rows->positions) {
         if (error) {
             error->code = DOPPEL_ERROR_USAGE;
@@ -539,17 +589,14 @@ doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const dopp
     PyObject *arguments = filled ? make_arguments(&w, rows) : NULL;
     if (!filled)
         PyErr_NoMemory();
-    PyObject *write = arguments ? PyObject_GetAttrString(writer, annotate ? "annotate" : "write") : NULL;
+    PyObject *write = arguments ? PyObject_GetAttrString(writer, columns == ROWS_KEPT ? "write" : "annotate") : NULL;
     PyObject *steps = write ? PyObject_CallObject(write, arguments) : NULL;
     doppel_status status = steps ? run_steps(steps, stop, error) : take_exception(error);
     Py_XDECREF(steps);
     Py_XDECREF(write);
     Py_XDECREF(arguments);
-    builder_free(&w.keep);
-    builder_free(&w.group);
-    builder_free(&w.original);
+    free_row_writer(&w);
     PyGILState_Release(gil);
-    free(w.id);
     return status;
 }
 
@@ -637,7 +684,7 @@ static PyObject *finish_piece(trimmed_rows *rows) {
 /* Sends something to the generator (a reference that is taken over; NULL: an exception), and gets what it wants next;
  * while it waits for its threads it gives None. With the GIL. */
 static doppel_status send_to_steps(trimmed_rows *rows, PyObject *value, doppel_error *error) {
-    PyObject *wanted = value ? PyObject_CallMethod(rows->steps, "send", "O", value) : NULL;
+    PyObject *wanted = value ? PyObject_CallMethod(rows->steps, "send", "(O)", value) : NULL;
     Py_XDECREF(value);
     while (wanted == Py_None) {
         Py_DECREF(wanted);

@@ -168,6 +168,12 @@ static int find_texts(const trim_object *self, text_column_place *to) {
     const data_input *data = own_data(self);
     *to = (text_column_place){.child = data->schema.n_children, .format = "U"};
     to->schema = find_schema(data, text_name(self), &to->child);
+    if (to->schema && data->is_struct && to->schema != data->schema.children[to->child]) {
+        PyErr_Format(PyExc_ValueError,
+                     "text: \"%s\" is in a struct, where tables cannot be cut: make it a column of its own",
+                     text_name(self));
+        return -1;
+    }
     const struct ArrowSchema *values = to->schema && to->schema->dictionary ? to->schema->dictionary : to->schema;
     if (!values || !strcmp(values->format, "n"))
         return 0;

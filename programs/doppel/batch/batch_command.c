@@ -43,11 +43,11 @@ static bool preset_option(const cli_args *args, const doppel_pipeline **preset) 
     bool fits = !args_text(args, "distance") && (!method || !strcmp(method, "minhash"));
     if (*preset && !fits)
         message("--preset is for signatures: it cannot be used with %s",
-                method && strcmp(method, "minhash") != 0 ? "another --method than minhash" : "--distance");
+                method && strcmp(method, "minhash") != 0 ? "a --method other than minhash" : "--distance");
     return !*preset || fits;
 }
 
-/* Takes from the preset what is not given. */
+/* Takes from the preset what the command line does not give. */
 static void apply_preset(const doppel_pipeline *preset, doppel_batch_options *o) {
     o->method = DOPPEL_METHOD_MINHASH;
     o->similarity = o->similarity > 0 ? o->similarity : preset->similarity;
@@ -77,6 +77,12 @@ static bool fits_method(const cli_args *args, doppel_method method) {
 }
 
 static bool check_copies(const cli_args *args) {
+    const char *keep = args_text(args, "keep");
+    uint64_t number;
+    if (keep && !strcmp(args->command->name, "dedup") && parse_number(keep, &number)) {
+        message("--keep takes which document of a group stays, not %s; did you mean --keep-copies %s?", keep, keep);
+        return false;
+    }
     if (!args_text(args, "keep-copies") || args_number(args, "keep-copies", 0))
         return true;
     message("--keep-copies 0 would keep nothing: 1, the default, keeps one document of each group");
@@ -155,7 +161,7 @@ int batch_open(batch_command *b, const cli_args *args) {
         return code;
     if (!batch_options(b))
         return EXIT_USAGE;
-    code = args_flag(args, "dry-run") ? EXIT_DONE : try_outputs(args);
+    code = try_outputs(args);
     if (code != EXIT_DONE)
         return code;
     b->options.recipe = b->loaded.recipe;
@@ -192,6 +198,8 @@ int batch_open_tables(const cli_args *args, const char *text, void **tables) {
                                  .input_count = args->operand_count,
                                  .text = text,
                                  .annotate = args_flag(args, "annotate"),
+                                 .counts = args_text(args, "count-by"),
+                                 .prefix = args_text(args, "annotate-prefix"),
                                  .stop = &stop_asked,
                                  .memory = args_number(args, "memory", 0),
                                  .threads = output_threads(args)};
@@ -209,7 +217,7 @@ int batch_close_tables(void **tables, int code) {
     return code ? code : finished;
 }
 
-void batch_tell_resume(const cli_args *args, int code) {
+void batch_hint_resume(const cli_args *args, int code) {
     if (code == EXIT_INTERRUPTED && args_text(args, "work"))
         message("run the same command with --resume to continue");
 }
@@ -224,9 +232,8 @@ static int batch_read(batch_command *b, const char *const *paths, size_t count, 
     int code = reading_ended(status, &b->input, &error, &counts);
     progress_limit(0);
     *usable = status == DOPPEL_OK && !nothing_read(b->args, &counts);
-    batch_tell_resume(b->args, code);
-    if (!known)
-        b->counts = counts;
+    batch_hint_resume(b->args, code);
+    *(known ? &b->known_counts : &b->counts) = counts;
     return code;
 }
 
@@ -243,7 +250,7 @@ static int read_known(batch_command *b, bool *usable) {
     if (*usable && !doppel_batch_count(b->batch) && doppel_batch_get_reading(b->batch, 0, &reading) && !reading.indexes)
         message("warning: --against has no documents");
     if (*usable && b->all_pairs && doppel_batch_get_reading(b->batch, 0, &reading) && reading.indexes) {
-        message("--against: an index gives one original of a document, not all pairs: use doppel dedup --against");
+        message("--against: an index finds one original for a document, not all pairs: use doppel dedup --against");
         *usable = false;
         return EXIT_USAGE;
     }
@@ -282,22 +289,26 @@ static const char *get_id(batch_command *b, uint64_t position, size_t *length) {
     return b->id ? b->id : "";
 }
 
-void batch_put_id(batch_command *b, const char *name, uint64_t position) {
+doppel_slice batch_get_id(batch_command *b, uint64_t position) {
     size_t length;
     const char *id = get_id(b, position, &length);
     b->line.failed = b->line.failed || !id;
-    text_member_string(&b->line, name, (doppel_slice){id, length});
+    return (doppel_slice){id ? id : "", id ? length : 0};
+}
+
+void batch_put_id(batch_command *b, const char *name, uint64_t position) {
+    text_member_string(&b->line, name, batch_get_id(b, position));
 }
 
 doppel_status batch_write_line(batch_command *b, writer *w) {
     return writer_add_text(w, &b->line);
 }
 
-void batch_tell_ids(const batch_command *b) {
+void batch_warn_ids(const batch_command *b) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(b->batch, &stats);
     if (stats.same_ids)
-        message("%llu document%s the id of an earlier one; they are told apart by position",
+        message("%llu document%s the id of an earlier one; they are distinguished by position",
                 (unsigned long long)stats.same_ids, stats.same_ids == 1 ? " has" : "s have");
 }
 
@@ -307,19 +318,19 @@ int batch_decide(batch_command *b) {
     doppel_status status = doppel_batch_decide(b->batch, &error);
     progress_end();
     if (status == DOPPEL_OK)
-        batch_tell_ids(b);
+        batch_warn_ids(b);
     int code = batch_end(status, &error);
-    batch_tell_resume(b->args, code);
+    batch_hint_resume(b->args, code);
     return code;
 }
 
-/* ---- what is said ---- */
+/* ---- messages ---- */
 
 static double found_at(const doppel_batch_stats *stats, double similarity) {
     return 100 * (1 - pow(1 - pow(similarity, stats->rows), stats->bands));
 }
 
-void batch_tell_plan(const batch_command *b) {
+void batch_print_plan(const batch_command *b) {
     doppel_batch_stats stats;
     doppel_batch_get_stats(b->batch, &stats);
     double similarity = doppel_batch_get_options(b->batch)->similarity;

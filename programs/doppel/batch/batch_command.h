@@ -13,10 +13,10 @@ typedef struct batch_command {
     doppel_input_options input, known_input;
     doppel_batch_options options;
     doppel_batch *batch;
-    doppel_input_counts counts;
-    const doppel_pipeline *preset; /* of --preset; NULL: none */
-    bool all_pairs;                /* the command lists every pair, which an index does not know */
-    char *id;                      /* of the document of the last call */
+    doppel_input_counts counts, known_counts; /* of the inputs, and of --against */
+    const doppel_pipeline *preset;            /* of --preset; NULL: none */
+    bool all_pairs;                           /* the command lists every pair, which an index cannot give */
+    char *id;                                 /* of the document of the last call */
     size_t id_room;
     text_buffer line; /* the current line of output */
 } batch_command;
@@ -29,32 +29,34 @@ typedef struct batch_command {
         {"similarity", 's', OPTION_TEXT, "T",                                                                          \
          "near: the Jaccard similarity of their shingles is at least T (default 0.8)"},                                \
         {"preset", 'p', OPTION_TEXT, "NAME",                                                                           \
-         "search as a published pipeline does, by its shingles, bands and similarity: fineweb (5 words, 14 x 8), "     \
+         "search as a published pipeline does, with its shingles, bands and similarity: fineweb (5 words, 14 x 8), "   \
          "slimpajama (13 words, 9 x 13), nemo-curator (24 characters, 20 x 13), duplodocus (5 words, 26 x 11); they "  \
-         "find less than the default, see docs/BATCH.md"},                                                             \
+         "find fewer pairs than the default, see docs/BATCH.md"},                                                      \
         {"distance", 'd', OPTION_COUNT, "K", "near, for simhash: fingerprints differ in at most K bits (default 3)"},  \
         {"bands", 0, OPTION_COUNT, "B", "for minhash: candidates share one of B bands"},                               \
         {"rows", 0, OPTION_COUNT, "R", "for minhash: a band is R slots of the signature"},                             \
         {"min-words", 0, OPTION_COUNT, "N",                                                                            \
          "documents with fewer words are near only if their words are the same (default 5)"},                          \
         {"boilerplate", 0, OPTION_TEXT, "SHARE",                                                                       \
-         "ignore shingles that more than SHARE of all groups have, e.g. 0.005: menus and frames (default: none)"},     \
+         "ignore shingles found in more than SHARE of all groups, e.g. 0.005: menus and frames (default: none)"},      \
         {"by", 0, OPTION_NAMES, "LIST", "what makes copies: content (the default), url, title, separated by commas"},  \
         {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},                             \
         {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},                              \
         {"within", 0, OPTION_TEXT, "FIELD", "only documents of one host, domain or value of FIELD are near"},          \
         {"across", 0, OPTION_TEXT, "FIELD", "only documents of different hosts, domains or values of FIELD are near"}, \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
-         "of HTML: main (the default), without menus, headers and banners; all: all that is visible"},                 \
+         "which part of HTML counts: main (the default), without menus, headers and banners; all: everything "         \
+         "visible"},                                                                                                   \
         {"url-keep", 0, OPTION_NAMES, "RULES",                                                                         \
-         "rules that are not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "          \
+         "rules not applied to URLs, separated by commas: scheme, www, port, dots, escapes, index, "                   \
          "fragment, "                                                                                                  \
          "query, tracking, idn, slash"},                                                                               \
         RECIPE_OPTIONS,                                                                                                \
-        {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},    \
+        {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, overriding the recipe"},       \
         {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},                              \
         {"limit", 0, OPTION_COUNT, "N", "read the first N documents only"},                                            \
-        {"verbose", 0, OPTION_FLAG, NULL, "say how pairs are searched for, and which share of them is found"},         \
+        {"verbose", 0, OPTION_FLAG, NULL,                                                                              \
+         "report how pairs are searched for, and the share of them expected to be found"},                             \
         MEMORY_OPTION, TMP_OPTION, SUMMARY_OPTION
 
 /* Options that store what was read. */
@@ -69,18 +71,19 @@ typedef struct batch_command {
     }
 
 /* Options that say which document of a group is kept. */
-#define KEEP_OPTIONS                                                                                                \
-    {"keep", 0, OPTION_NAMES, "RULES",                                                                              \
-     "which document of a group is kept, rules in order, separated by commas: first (the default), last, longest, " \
-     "shortest, https, shortest-url, id (the smallest, by its bytes), newest:FIELD, oldest:FIELD, largest:FIELD, "  \
-     "smallest:FIELD"},                                                                                             \
-        {"link", 0, OPTION_TEXT, "HOW",                                                                             \
-         "kept (the default): near a document that is kept; any: near any of the group, so that chains are "        \
-         "one group"},                                                                                              \
-    {                                                                                                               \
-        "only-contained", 0, OPTION_TEXT, "S",                                                                      \
-            "a copy is one only if the kept document has at least this share of its shingles, e.g. 0.95; 1 loses "  \
-            "none"                                                                                                  \
+#define KEEP_OPTIONS                                                                                                  \
+    {"keep", 0, OPTION_NAMES, "RULES",                                                                                \
+     "which document of a group is kept: rules in order of precedence, separated by commas: first (the default), "    \
+     "last, longest, "                                                                                                \
+     "shortest, https, shortest-url, id (the smallest, by its bytes), newest:FIELD, oldest:FIELD, largest:FIELD, "    \
+     "smallest:FIELD"},                                                                                               \
+        {"link", 0, OPTION_TEXT, "HOW",                                                                               \
+         "what a document must be near to belong to a group: kept (the default), its kept document; any, any of its " \
+         "documents, so that chains become one group"},                                                               \
+    {                                                                                                                 \
+        "only-contained", 0, OPTION_TEXT, "S",                                                                        \
+            "remove a copy only if the kept document has at least this share of its shingles, e.g. 0.95; with 1 no "  \
+            "shingle is lost"                                                                                         \
     }
 
 /* Prints a message and returns false when options that these commands have in common contradict each other or the
@@ -109,13 +112,16 @@ int batch_open_tables(const cli_args *args, const char *text, void **tables);
 int batch_close_tables(void **tables, int code);
 
 /* Says how to continue an interrupted run that has a work folder. */
-void batch_tell_resume(const cli_args *args, int code);
+void batch_hint_resume(const cli_args *args, int code);
 
 /* Reports how many documents have the id of an earlier one, if any. */
-void batch_tell_ids(const batch_command *b);
+void batch_warn_ids(const batch_command *b);
 
 /* Decides, with progress. Returns an exit code. */
 int batch_decide(batch_command *b);
+
+/* The id of a document, borrowed until the next call. No memory marks b->line as failed. */
+doppel_slice batch_get_id(batch_command *b, uint64_t position);
 
 /* The id of a document as a member of the line. */
 void batch_put_id(batch_command *b, const char *name, uint64_t position);
@@ -124,7 +130,7 @@ void batch_put_id(batch_command *b, const char *name, uint64_t position);
 doppel_status batch_write_line(batch_command *b, writer *w);
 
 /* With --verbose: reports how pairs are searched for, and the expected recall. */
-void batch_tell_plan(const batch_command *b);
+void batch_print_plan(const batch_command *b);
 
 /* The beginning of a summary: `{`, method, recipe, counts, figures. */
 void batch_summary(const batch_command *b, text_buffer *out);

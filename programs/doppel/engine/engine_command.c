@@ -102,14 +102,29 @@ static bool log_options(engine_command *e) {
     return good;
 }
 
-/* What a folder is made with. */
+/* `--keep-text on` is not an option with a value, but a file named on. */
+static bool check_keep_text(const cli_args *args) {
+    struct stat there;
+    for (size_t i = 0; i < args->operand_count && args_flag(args, "keep-text"); i++) {
+        const char *word = args->operands[i];
+        if ((!strcmp(word, "on") || !strcmp(word, "off")) && stat(word, &there)) {
+            message("there is no file %s; --keep-text takes no value: %s", word,
+                    word[1] == 'n' ? "leave out \"on\"" : "leave out both, as texts are not kept by default");
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Options that a folder is created with. */
 static bool making_options(engine_command *e) {
     const cli_args *args = e->args;
     doppel_engine_options *o = &e->options;
     unsigned near = DOPPEL_NEAR_PRESET, titles = DOPPEL_SWITCH_PRESET, content = DOPPEL_CONTENT_MAIN;
-    if (!near_option(args, &near) || !choose_one(args, "titles", &titles) || !choose_one(args, "content", &content) ||
-        !choose_some(args, "url-keep", &o->url_without) || !sample_option(args, &o->sample) ||
-        !args_share(args, "similarity", &o->similarity) || !args_share(args, "title-similarity", &o->title_similarity))
+    if (!check_keep_text(args) || !near_option(args, &near) || !choose_one(args, "titles", &titles) ||
+        !choose_one(args, "content", &content) || !choose_some(args, "url-keep", &o->url_without) ||
+        !sample_option(args, &o->sample) || !args_share(args, "similarity", &o->similarity) ||
+        !args_share(args, "title-similarity", &o->title_similarity))
         return false;
     uint64_t distance = args_number(args, "distance", 0);
     o->preset = args_text(args, "preset");
@@ -128,7 +143,7 @@ static bool making_options(engine_command *e) {
     return true;
 }
 
-/* What only a folder has. */
+/* Refuses options that only a folder has. */
 static bool fits_place(const cli_args *args, const index_place *place) {
     static const char *const of_folders[] = {"durability", "memory", "group-readable", "clock-settle"};
     for (size_t i = 0; i < sizeof of_folders / sizeof *of_folders && !place->needs.folder; i++)
@@ -204,9 +219,9 @@ static void write_log(doppel_log_level level, const char *line, void *user) {
         fprintf(e->log, "%s %s\n", format_date((uint64_t)time(NULL), date), line);
 }
 
-/* Without a log, warnings are reported; errors are returned by the calls, except for a store that lost its content,
- * where the calls continue. Of a line that is all message, the message. */
-static void tell_warning(doppel_log_level level, const char *line, void *user) {
+/* Without a log, warnings are reported; errors are returned by the calls, except for a store that lost its content:
+ * there the calls continue. If the line is nothing but a message, only the message is printed. */
+static void print_warning(doppel_log_level level, const char *line, void *user) {
     static const char mark[] = " message=\"";
     const char *text = strstr(line, mark);
     size_t length = text ? strlen(text += sizeof mark - 1) : 0;
@@ -222,7 +237,7 @@ static void tell_warning(doppel_log_level level, const char *line, void *user) {
 static int open_log(engine_command *e) {
     e->log_path = args_text(e->args, "log");
     if (!e->log_path) {
-        e->options.log = tell_warning;
+        e->options.log = print_warning;
         e->options.log_level = DOPPEL_LOG_WARNING;
         return EXIT_DONE;
     }
@@ -304,7 +319,7 @@ int engine_open(engine_command *e, const cli_args *args, engine_use use) {
 
 /* Records that could not be read were skipped (`salvage`; without it the calls failed): that is an error of the index,
  * however the command ended. A store that does not answer is not waited for. */
-static int tell_damage(const engine_command *e, int code) {
+static int report_damage(const engine_command *e, int code) {
     doppel_engine_stats stats = {0};
     doppel_engine_stop_waiting(e->engine);
     if (e->engine && e->options.salvage)
@@ -312,16 +327,15 @@ static int tell_damage(const engine_command *e, int code) {
     if (!stats.damaged)
         return code;
     const char *option = args_text(e->args, "store") ? "store" : "index";
-    if (!e->damage_told)
-        message(
-            "%s: the index is damaged, and records that could not be read were skipped; `doppel verify --%s %s` says "
-            "what is lost, `doppel export --%s %s -o FILE` saves what can be read",
-            e->path, option, e->path, option, e->path);
+    if (!e->damage_reported)
+        message("%s: the index is damaged, and records that could not be read were skipped; `doppel verify --%s %s` "
+                "reports what is lost, `doppel export --%s %s -o FILE` saves what can be read",
+                e->path, option, e->path, option, e->path);
     return code == EXIT_INTERRUPTED || code == EXIT_USAGE ? code : EXIT_STORE;
 }
 
 int engine_close(engine_command *e, int code) {
-    code = tell_damage(e, code);
+    code = report_damage(e, code);
     doppel_engine_close(e->engine);
     free_recipe(&e->loaded);
     place_free(&e->place);

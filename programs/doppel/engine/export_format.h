@@ -22,13 +22,13 @@ enum {
     EXPORT_EXPIRES,    /* the same; 0: never */
     EXPORT_CANONICAL,  /* the canonical URL, which may be one that the page gave */
     EXPORT_DUPLICATES, /* duplicates seen, an array: by URL, by content, by title */
-    EXPORT_LAST,       /* when the last of them came */
+    EXPORT_LAST,       /* when the last of them was seen */
     EXPORT_ORIGINAL,   /* of a copy: the id of its original */
     EXPORT_REASON,     /* of a copy */
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
-    EXPORT_GONE,       /* of a copy: true when its original is gone */
+    EXPORT_GONE,       /* of a copy: true when its original no longer exists */
     EXPORT_ORIGIN,     /* where it came from, if its origin was given */
-    EXPORT_SAMPLE,     /* in place of `set`: two digits for each byte of doppel_stored.sample */
+    EXPORT_SAMPLE,     /* instead of `set`: two digits for each byte of doppel_stored.sample */
     EXPORT_KEYS
 };
 #define EXPORT_NAMES                                                                                                \

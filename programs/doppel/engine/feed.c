@@ -3,8 +3,8 @@
  * From the thread that read it to the one that gives it to the engine, a document is bytes: a head with the length of
  * each string, then the strings, each with a NUL at its end.
  *
- * Batches stand in a ring. The thread that emits what was read fills them, hands them over and reports what came of
- * them: of the oldest, when it needs its place, and of all at the end. */
+ * Batches are a ring. The thread that emits what was read fills them, hands them over and reports their results: those
+ * of the oldest batch when it needs its place, and of all at the end. */
 #include "engine/feed.h"
 
 #include "common/message.h"
@@ -93,12 +93,12 @@ static size_t packed_size(const feed *f, const char *bytes) {
     return size;
 }
 
-/* Packed documents of this many bytes do not wait for more: of one batch at a time, or of each of several. */
+/* A batch with this many bytes of packed documents is full: when batches run one at a time, and when several do. */
 #define MOST_WAITING ((size_t)32 << 20)
 #define MOST_WAITING_EACH ((size_t)4 << 20)
 
-/* This many records are judged before any document goes to the engine. From a pipe, documents go as they come: the
- * process that writes to it may wait for the verdict. */
+/* Bad records are counted over this many records before any document goes to the engine. From a pipe, documents go as
+ * they come: the process that writes to it may wait for the verdict. */
 enum { JUDGED = 1000 };
 
 /* ---- one batch ---- */
@@ -126,28 +126,28 @@ static doppel_status leave_out(feed *f, const doppel_document *document, doppel_
 }
 
 /* Reports the verdicts. What is in the engine is reported, even if --strict ends the command at an earlier item. */
-static doppel_status tell_all(feed *f, feed_batch *b) {
-    doppel_status status = DOPPEL_OK, told = DOPPEL_OK;
-    for (size_t i = 0; i < b->count && told == DOPPEL_OK; i++) {
+static doppel_status report_verdicts(feed *f, feed_batch *b) {
+    doppel_status status = DOPPEL_OK, reported = DOPPEL_OK;
+    for (size_t i = 0; i < b->count && reported == DOPPEL_OK; i++) {
         doppel_error *why = &b->errors[i];
         bool bad = why->code == DOPPEL_ERROR_INPUT || why->code == DOPPEL_ERROR_USAGE;
         if (why->code == DOPPEL_OK)
-            told = f->on_verdict(f, &b->items[i], &b->verdicts[i]);
+            reported = f->on_verdict(f, &b->items[i], &b->verdicts[i]);
         else if (status == DOPPEL_OK && (bad || b->given == DOPPEL_OK))
             status = bad ? leave_out(f, &b->items[i].document, why) : fail(why->code, why);
     }
-    return told != DOPPEL_OK ? told : status;
+    return reported != DOPPEL_OK ? reported : status;
 }
 
-/* Reports what came of a batch, which is empty then. */
-static doppel_status tell_batch(feed *f, feed_batch *b) {
-    doppel_status status = tell_all(f, b), over = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
+/* Reports the results of a batch, and empties it. */
+static doppel_status report_batch(feed *f, feed_batch *b) {
+    doppel_status status = report_verdicts(f, b), ended = f->on_batch_end ? f->on_batch_end(f) : DOPPEL_OK;
     fail(b->given, &b->error);
     b->count = b->documents = b->packed.length = 0;
     pthread_mutex_lock(&f->lock);
     b->state = BATCH_FILLING;
     pthread_mutex_unlock(&f->lock);
-    return b->given != DOPPEL_OK ? b->given : status != DOPPEL_OK ? status : over;
+    return b->given != DOPPEL_OK ? b->given : status != DOPPEL_OK ? status : ended;
 }
 
 /* Makes the packed document at `bytes` the next item of the batch. */
@@ -202,7 +202,7 @@ static void wait_turn(void *user) {
     const batch_turn *t = user;
     pthread_mutex_lock(&t->f->lock);
     while (t->f->decided != t->number)
-        pthread_cond_wait(&t->f->moved, &t->f->lock);
+        pthread_cond_wait(&t->f->changed, &t->f->lock);
     pthread_mutex_unlock(&t->f->lock);
 }
 
@@ -210,13 +210,13 @@ static void pass_turn(void *user) {
     const batch_turn *t = user;
     pthread_mutex_lock(&t->f->lock);
     t->f->decided++;
-    pthread_cond_broadcast(&t->f->moved);
+    pthread_cond_broadcast(&t->f->changed);
     pthread_mutex_unlock(&t->f->lock);
 }
 
 /* The next batch that is ready, in their order; NULL: there will be none. The lock is held. */
 static feed_batch *take_batch(feed *f, uint64_t *number) {
-    for (; !f->over; pthread_cond_wait(&f->moved, &f->lock)) {
+    for (; !f->stopped; pthread_cond_wait(&f->changed, &f->lock)) {
         feed_batch *b = &f->batches[f->taken % f->batch_count];
         if (b->state != BATCH_READY)
             continue;
@@ -240,60 +240,60 @@ static void *run_batches(void *user) {
         run_batch(f, b, &turn);
         pthread_mutex_lock(&f->lock);
         b->state = BATCH_DONE;
-        pthread_cond_broadcast(&f->moved);
+        pthread_cond_broadcast(&f->changed);
     }
     pthread_mutex_unlock(&f->lock);
     return NULL;
 }
 
-/* Reports the records that could not be read and stand before the batch of this number. */
-static void tell_bad(feed *f, uint64_t batch) {
-    size_t told = 0;
-    while (told < f->heard_count && f->heard[told].batches <= batch)
-        f->on_bad(&f->heard[told++].what, (void *)f->cli->args);
-    f->heard_count -= told;
-    if (f->heard_count)
-        memmove(f->heard, f->heard + told, f->heard_count * sizeof *f->heard);
+/* Reports the records that could not be read and come before the batch with this number. */
+static void report_bad(feed *f, uint64_t batch) {
+    size_t reported = 0;
+    while (reported < f->noted_count && f->noted[reported].batches <= batch)
+        f->on_bad(&f->noted[reported++].what, (void *)f->cli->args);
+    f->noted_count -= reported;
+    if (f->noted_count)
+        memmove(f->noted, f->noted + reported, f->noted_count * sizeof *f->noted);
 }
 
-/* Records that wait to be reported, at most: from then on, they are reported as they come. */
-enum { MOST_HEARD = 4096 };
+/* At most this many records wait to be reported; more are reported immediately. */
+enum { MOST_NOTED = 4096 };
 
 /* doppel_input_options.bad */
-static void hear_bad(const doppel_error *what, void *user) {
+static void note_bad(const doppel_error *what, void *user) {
     feed *f = user;
-    size_t room = f->heard_room ? 2 * f->heard_room : 16;
-    heard_bad *more = NULL;
-    bool waits = f->told < f->filled && f->heard_count < MOST_HEARD;
-    if (waits && f->heard_count == f->heard_room && (more = realloc(f->heard, room * sizeof *more))) {
-        f->heard = more;
-        f->heard_room = room;
+    size_t room = f->noted_room ? 2 * f->noted_room : 16;
+    noted_bad *more = NULL;
+    bool waits = f->reported < f->filled && f->noted_count < MOST_NOTED;
+    if (waits && f->noted_count == f->noted_room && (more = realloc(f->noted, room * sizeof *more))) {
+        f->noted = more;
+        f->noted_room = room;
     }
-    if (waits && f->heard_count < f->heard_room) {
-        f->heard[f->heard_count++] = (heard_bad){f->filled, *what};
+    if (waits && f->noted_count < f->noted_room) {
+        f->noted[f->noted_count++] = (noted_bad){f->filled, *what};
         return;
     }
-    tell_bad(f, UINT64_MAX);
+    report_bad(f, UINT64_MAX);
     f->on_bad(what, (void *)f->cli->args);
 }
 
 /* doppel_input_options.unseen */
-static void hear_unseen(const char *key, void *user) {
+static void note_unseen(const char *key, void *user) {
     const feed *f = user;
     warn_unseen_option(key, (void *)f->cli->args);
 }
 
-/* Reports on the oldest batch that is not reported yet, once it is done; one that no thread has taken, and none will,
- * is dropped. */
-static doppel_status tell_oldest(feed *f) {
-    tell_bad(f, f->told);
-    feed_batch *b = &f->batches[f->told++ % f->batch_count];
+/* Reports on the oldest unreported batch once it is done; a batch that no thread has taken, or will take, is dropped.
+ */
+static doppel_status report_oldest(feed *f) {
+    report_bad(f, f->reported);
+    feed_batch *b = &f->batches[f->reported++ % f->batch_count];
     pthread_mutex_lock(&f->lock);
-    while (b->state == BATCH_RUNNING || (b->state == BATCH_READY && !f->over))
-        pthread_cond_wait(&f->moved, &f->lock);
+    while (b->state == BATCH_RUNNING || (b->state == BATCH_READY && !f->stopped))
+        pthread_cond_wait(&f->changed, &f->lock);
     bool done = b->state == BATCH_DONE;
     pthread_mutex_unlock(&f->lock);
-    return done ? tell_batch(f, b) : DOPPEL_OK;
+    return done ? report_batch(f, b) : DOPPEL_OK;
 }
 
 /* Hands over the batch that is being filled: it is run, and reported, now or later. */
@@ -304,35 +304,35 @@ static doppel_status hand_over(feed *f) {
         if (status != DOPPEL_OK)
             return status;
         run_batch(f, b, NULL);
-        return tell_batch(f, b);
+        return report_batch(f, b);
     }
     pthread_mutex_lock(&f->lock);
     b->state = BATCH_READY;
-    pthread_cond_broadcast(&f->moved);
+    pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
     f->filled++;
-    return f->filled - f->told == f->batch_count ? tell_oldest(f) : DOPPEL_OK;
+    return f->filled - f->reported == f->batch_count ? report_oldest(f) : DOPPEL_OK;
 }
 
-/* Hands over what waits, and reports on all batches. */
+/* Hands over what is waiting, and reports on all batches. */
 static doppel_status drain(feed *f) {
     doppel_status status = f->batches[f->filled % f->batch_count].documents ? hand_over(f) : DOPPEL_OK;
-    while (f->told < f->filled && status == DOPPEL_OK)
-        status = tell_oldest(f);
+    while (f->reported < f->filled && status == DOPPEL_OK)
+        status = report_oldest(f);
     return status;
 }
 
-/* After a failure: what the engine has taken meanwhile is reported, too. */
+/* After a failure, documents that the engine has already added are reported, too. */
 static void stop_batches(feed *f) {
     pthread_mutex_lock(&f->lock);
-    f->over = true;
-    pthread_cond_broadcast(&f->moved);
+    f->stopped = true;
+    pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->lock);
     for (size_t i = 0; i < f->thread_count; i++)
         pthread_join(f->threads[i], NULL);
-    while (f->told < f->filled && !f->check)
-        (void)tell_oldest(f);
-    tell_bad(f, UINT64_MAX);
+    while (f->reported < f->filled && !f->check)
+        (void)report_oldest(f);
+    report_bad(f, UINT64_MAX);
 }
 
 /* ---- reading ---- */
@@ -359,7 +359,7 @@ static doppel_status gather(void *user, doppel_slice bytes) {
     return f->from_pipe ? drain(f) : DOPPEL_OK;
 }
 
-/* Whether an input is a pipe or the like, which may be slow. */
+/* Whether an input is a pipe or a device, which may be slow. */
 static bool is_live(const cli_args *args) {
     struct stat there;
     for (size_t i = 0; i < args->operand_count; i++) {
@@ -382,8 +382,8 @@ static bool make_batch(const feed *f, feed_batch *b) {
     return b->items && b->verdicts && b->errors && b->extra;
 }
 
-/* Threads that run batches; 0: one batch goes after the other. Adds that wait for the disk leave their threads to
- * others. */
+/* The number of threads that run batches; 0: batches run one after the other. Two more for adds, some of which wait for
+ * the disk. */
 static size_t threads_for(const feed *f) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     size_t threads = f->input.threads > 0 ? (size_t)f->input.threads : cores > 0 ? (size_t)cores : 1;
@@ -391,8 +391,9 @@ static size_t threads_for(const feed *f) {
     return one ? 0 : f->check ? threads : threads + 2;
 }
 
-/* The most documents of one of several batches. Those that wait for the disk become durable in one commit; the fewer
- * are decided between the sketch of a document and its turn, the more of what was looked up then still holds. */
+/* The most documents of a batch when several run at a time. Batches that wait for the disk become durable in one
+ * commit. The fewer documents are decided between the look-up of a document and its turn, the less has to be looked up
+ * again. */
 enum { MOST_EACH = 250 };
 
 /* One batch for each thread, one that waits for a thread, and one that is being filled. */
@@ -409,7 +410,7 @@ static bool make_batches(feed *f, size_t threads) {
     return made;
 }
 
-/* Signals are for the others. Without any thread, batches are run as they are filled. */
+/* These threads block all signals. If none can be started, batches are run as they are filled. */
 static void start_threads(feed *f, size_t threads) {
     sigset_t all, before;
     sigfillset(&all);
@@ -427,8 +428,8 @@ static void set_options(feed *f) {
     f->input.judge_first = JUDGED;
     f->input.judge_holds = !f->from_pipe;
     f->on_bad = f->input.bad;
-    f->input.bad = hear_bad;
-    f->input.unseen = hear_unseen;
+    f->input.bad = note_bad;
+    f->input.unseen = note_unseen;
     f->input.user = f;
     f->input.extra_keys = f->keys;
     f->input.extra_count = f->key_count;
@@ -444,16 +445,17 @@ static doppel_status read_all(feed *f, doppel_error *error) {
         doppel_status drained = drain(f);
         status = drained != DOPPEL_OK ? drained : status;
     }
-    /* What was handed over before the inputs were refused is taken, whichever batches the threads came to by then. */
-    for (doppel_status told = DOPPEL_OK; status == DOPPEL_ERROR_INPUT && f->told < f->filled && told == DOPPEL_OK;)
-        told = tell_oldest(f);
+    /* Batches that were handed over before the inputs were refused are still processed, taken by a thread or not. */
+    for (doppel_status reported = DOPPEL_OK;
+         status == DOPPEL_ERROR_INPUT && f->reported < f->filled && reported == DOPPEL_OK;)
+        reported = report_oldest(f);
     return status;
 }
 
 int feed_run(feed *f) {
     doppel_error error = {0};
     pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->moved, NULL);
+    pthread_cond_init(&f->changed, NULL);
     set_options(f);
     size_t threads = threads_for(f);
     if (!make_batches(f, threads)) {
@@ -485,6 +487,6 @@ void feed_free(feed *f) {
         free(b->extra);
     }
     free(f->batches);
-    free(f->heard);
+    free(f->noted);
     free(f->threads);
 }

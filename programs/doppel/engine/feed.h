@@ -5,7 +5,7 @@
  * they are decided in input order (doppel_engine_add_in_turn). Verdicts are reported in input order. So the verdicts,
  * and their order, are the same for every number of threads. From a pipe, a batch is what has arrived, so that no
  * document waits for the next: then, and where the order of all that happens matters (with --strict or --log, or when
- * the owner makes the items), one batch goes after the other, each sketched on several threads.
+ * the owner makes the items), batches run one after the other, each sketched on several threads.
  */
 #ifndef ENGINE_FEED_H
 #define ENGINE_FEED_H
@@ -33,19 +33,19 @@ typedef struct feed_batch {
     doppel_error *errors;
     doppel_slice *extra; /* key_count each */
     size_t count;
-    doppel_status given; /* how it went with the engine */
+    doppel_status given; /* the result of the engine's call */
     doppel_error error;
 } feed_batch;
 
-/* A record that could not be read, after so many batches. */
-typedef struct heard_bad {
+/* A record that could not be read, and how many batches come before it. */
+typedef struct noted_bad {
     uint64_t batches;
     doppel_error what;
-} heard_bad;
+} noted_bad;
 
 typedef struct feed {
     engine_command *cli;
-    bool check;  /* in place of adding */
+    bool check;  /* instead of adding */
     bool record; /* the unchanged records are wanted, too */
     const char *const *keys;
     size_t key_count;
@@ -60,25 +60,26 @@ typedef struct feed {
     size_t place;
     int code; /* of FEED_END */
 
-    /* Its own. */
+    /* Private. */
     doppel_input_options input;
     doppel_input_counts counts;
     bool from_pipe;      /* some input is a pipe */
     size_t most_waiting; /* bytes of documents that do not wait for more */
     uint64_t bad;        /* left out by `make_item` or the engine */
-    /* Records that could not be read, while batches before them are on their way: they are reported in their place. */
-    void (*on_bad)(const doppel_error *what, void *user); /* what reports one; `user` is the arguments */
-    heard_bad *heard;
-    size_t heard_count, heard_room;
+    /* Records that could not be read, while batches before them are not reported yet: they are reported in input order.
+     */
+    void (*on_bad)(const doppel_error *what, void *user); /* reports one; `user` is the cli_args */
+    noted_bad *noted;
+    size_t noted_count, noted_room;
     feed_batch *batches; /* batch number i is at i modulo batch_count */
     size_t batch_count;
-    uint64_t filled, told;   /* batches that were handed over; whose verdicts were reported */
-    pthread_t *threads;      /* that run batches */
-    size_t thread_count;     /* 0: they are run as they are filled */
-    pthread_mutex_t lock;    /* of the rest, and of the states of batches */
-    pthread_cond_t moved;    /* some of it has changed */
-    uint64_t taken, decided; /* batches that a thread has taken; that were decided */
-    bool over;               /* no further batch is taken */
+    uint64_t filled, reported; /* batches handed over; batches whose verdicts were reported */
+    pthread_t *threads;        /* that run batches */
+    size_t thread_count;       /* 0: they are run as they are filled */
+    pthread_mutex_t lock;      /* of the rest, and of the states of batches */
+    pthread_cond_t changed;    /* some of it has changed */
+    uint64_t taken, decided;   /* batches that a thread has taken; that were decided */
+    bool stopped;              /* no further batch is taken */
 } feed;
 
 /* Gives the documents of the operands to the engine. Returns an exit code. Free it in any case. */

@@ -12,8 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* More is no faster, and takes memory. */
+/* Larger batches are no faster, and take more memory. */
 #define MOST_BATCH 1000000
+
+/* For sentences about new documents the nearest document is looked for, by comparing all of a folder; at most this many
+ * are compared in a run, about a second's worth. Less similar ones than these are not worth a word. */
+#define MOST_COMPARED 100000
+#define LEAST_SIMILARITY 0.5
 
 typedef struct verdict_job {
     feed feed; /* must be first: the callbacks of the feed get it */
@@ -22,9 +27,12 @@ typedef struct verdict_job {
     text_buffer line;                       /* a verdict as JSON */
     uint64_t documents, by[DOPPEL_REASONS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
-    uint64_t named; /* documents that got the id of --id */
-    bool unheard;   /* the reader of stdout has gone away */
-    bool sentences; /* for people, in place of JSON */
+    uint64_t named;     /* documents that got the id of --id */
+    bool reader_closed; /* the reader of stdout has closed it */
+    bool sentences;     /* text instead of JSON */
+    /* With sentences: the number of documents of a folder that is checked by similarity, else 0; and how many were
+     * compared to find those nearest to new ones. */
+    uint64_t there, compared;
 } verdict_job;
 
 size_t batch_option(const cli_args *args) {
@@ -53,12 +61,12 @@ static feed_answer name_item(feed *f, const doppel_document *from, doppel_item *
 /* ---- lines ---- */
 
 /* Documents are added whether the verdicts are read or not. */
-static doppel_status go_on(verdict_job *job, doppel_status written) {
+static doppel_status ignore_closed_reader(verdict_job *job, doppel_status written) {
     if (written != DOPPEL_ERROR_INTERRUPTED || job->feed.check || !output_closed())
         return written;
-    if (!job->unheard)
-        message("the reader of the verdicts has gone away; the documents are added all the same");
-    job->unheard = true;
+    if (!job->reader_closed)
+        message("stdout was closed: no more verdicts are printed, but the documents are still added");
+    job->reader_closed = true;
     return DOPPEL_OK;
 }
 
@@ -71,13 +79,13 @@ static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
         job->by[verdict->reason]++;
 }
 
-/* What the verdict rests on, in words: "similar to a.txt: similarity 0.843". */
+/* The verdict in words: "similar to a.txt: similarity 0.843". */
 static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check) {
     const doppel_evidence *e = &verdict->evidence;
     text_safe(line, verdict->id.data, verdict->id.length);
     text_put(line, ": ");
     if (!verdict->is_duplicate) {
-        text_put(line, verdict->known      ? "already there"
+        text_put(line, verdict->known      ? "already in the index"
                        : verdict->replaced ? "new text, replaced"
                        : check             ? "not seen before"
                                            : "new");
@@ -100,25 +108,58 @@ static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool 
         text_format(line, ": fingerprints differ in %d bit%s", e->distance, e->distance == 1 ? "" : "s");
 }
 
+/* Whether to look for what is nearest to an item: one with content that is new, as long as that takes little time. */
+static bool wants_nearest(verdict_job *job, const doppel_item *item, const doppel_verdict *verdict) {
+    if (!job->there || verdict->is_duplicate || (!item->document.text.length && !item->document.html.data) ||
+        job->compared + job->there > MOST_COMPARED)
+        return false;
+    job->compared += job->there;
+    return true;
+}
+
+/* Adds what is nearest to a new document, if anything is: "; the nearest is a.txt: similarity 0.758 (a copy from 0.8
+ * on)". */
+static doppel_status put_nearest(verdict_job *job, const doppel_item *item, doppel_error *error) {
+    const doppel_similar_options options = {.size = sizeof options, .limit = 1, .similarity = LEAST_SIMILARITY};
+    doppel_stored_list list = {0};
+    doppel_item asked = *item;
+    asked.document.id.length = 0; /* it is compared by its content */
+    doppel_status status = doppel_engine_find_similar(job->cli.engine, &asked, &options, &list, error);
+    if (status == DOPPEL_OK && list.count) {
+        text_put(&job->line, "; the nearest is ");
+        text_safe(&job->line, list.stored[0].id.data, list.stored[0].id.length);
+        text_format(&job->line, ": similarity %.3f (a copy from %g on)", list.stored[0].similarity,
+                    doppel_engine_get_options(job->cli.engine)->similarity);
+    }
+    doppel_stored_list_free(&list);
+    return status;
+}
+
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     verdict_job *job = (verdict_job *)f;
-    (void)item;
+    doppel_error error = {0};
     count_verdict(job, verdict);
-    if (job->unheard)
+    if (job->reader_closed)
         return DOPPEL_OK;
     job->line.length = 0;
     if (job->sentences)
         put_sentence(&job->line, verdict, f->check);
     else
         text_verdict(&job->line, verdict, true);
+    if (wants_nearest(job, item, verdict) && put_nearest(job, item, &error) != DOPPEL_OK) {
+        message_error(&error);
+        failure_reported = true;
+        return error.code;
+    }
     text_put(&job->line, "\n");
-    return job->line.failed ? DOPPEL_ERROR_MEMORY : go_on(job, writer_add(&job->out, job->line.data, job->line.length));
+    return job->line.failed ? DOPPEL_ERROR_MEMORY
+                            : ignore_closed_reader(job, writer_add(&job->out, job->line.data, job->line.length));
 }
 
 /* Verdicts are printed as soon as the documents are on disk. */
 static doppel_status flush_lines(feed *f) {
     verdict_job *job = (verdict_job *)f;
-    return go_on(job, writer_flush(&job->out));
+    return ignore_closed_reader(job, writer_flush(&job->out));
 }
 
 /* ---- the end ---- */
@@ -127,21 +168,22 @@ static uint64_t all_duplicates(const verdict_job *job) {
     return job->by[DOPPEL_REASON_URL] + job->by[DOPPEL_REASON_CONTENT] + job->by[DOPPEL_REASON_TITLE];
 }
 
-/* With --output: in a sentence on stderr, and with --json on stdout. */
-static int tell_summary(const verdict_job *job, int code) {
+/* With --output, and after the sentences of an add: in a sentence on stderr; with --json on stdout. */
+static int print_summary(const verdict_job *job, int code) {
     const cli_args *args = job->cli.args;
     const char *output = args_text(args, "output");
     unsigned long long documents = job->documents, duplicates = all_duplicates(job);
-    if (is_stdout(output))
+    if (is_stdout(output) && (!job->sentences || job->feed.check || documents < 2))
         return code;
     char known[48] = "";
     if (job->known_unique)
-        snprintf(known, sizeof known, "%llu already there, ", (unsigned long long)job->known_unique);
-    message_summary("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title)",
+        snprintf(known, sizeof known, "%llu already in the index, ", (unsigned long long)job->known_unique);
+    message_summary("%llu document%s: %llu new, %s%llu duplicate%s (%llu by URL, %llu by content, %llu by title%s)",
                     documents, documents == 1 ? "" : "s", documents - duplicates - job->known_unique, known, duplicates,
                     duplicates == 1 ? "" : "s", (unsigned long long)job->by[DOPPEL_REASON_URL],
                     (unsigned long long)job->by[DOPPEL_REASON_CONTENT],
-                    (unsigned long long)job->by[DOPPEL_REASON_TITLE]);
+                    (unsigned long long)job->by[DOPPEL_REASON_TITLE],
+                    job->by[DOPPEL_REASON_TITLE] ? ": an index made with --titles off ignores titles" : "");
     if (!args_flag(args, "json"))
         return code;
     text_buffer out = {0};
@@ -169,8 +211,19 @@ static int check_usage(const cli_args *args, bool *sentences) {
     return check_json(args) && check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
 }
 
+/* What verdict_job.there is. */
+static uint64_t comparable_documents(const verdict_job *job) {
+    doppel_engine_stats stats;
+    if (!job->sentences || !job->feed.check || !job->cli.place.needs.folder ||
+        doppel_engine_get_options(job->cli.engine)->near != DOPPEL_NEAR_SIMILARITY)
+        return 0;
+    doppel_engine_get_stats(job->cli.engine, &stats);
+    return stats.documents;
+}
+
 static int run(verdict_job *job) {
     name_list fields;
+    job->there = comparable_documents(job);
     if (!split_names(&fields, doppel_engine_get_options(job->cli.engine)->fields)) {
         message("no memory");
         return EXIT_STORE;
@@ -195,10 +248,10 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
     if (code == EXIT_DONE &&
         (code = writer_open(&job.out, args_text(args, "output"), output_threads(args))) == EXIT_DONE) {
         code = run(&job);
-        /* Verdicts that were written stay written, however it ended; without any, a file stays as it was. */
+        /* Verdicts that were written are kept, however the command ends; without any, the file is left unchanged. */
         int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);
         code = code ? code : written;
-        code = tell_summary(&job, code);
+        code = print_summary(&job, code);
     } else {
         writer_close(&job.out, code);
     }

@@ -1,8 +1,8 @@
 /* diff.c - the shortest edit of one text into another, word by word.
  *
- * Common ends are set aside. For the middle, Myers' greedy search: reach[k] is how far into A one comes on the diagonal
- * k = (place in A) - (place in B) with d changes; d grows until both ends are reached. The reach of each d is kept, and
- * walked back. Time and memory grow with d squared, so d is bounded. */
+ * Common ends are skipped. For the middle, Myers' greedy search: reach[k] is how far into A the search gets on the
+ * diagonal k = (place in A) - (place in B) with d changes; d grows until both ends are reached. The reach of each d is
+ * kept, and walked back. Time and memory grow with d squared, so d is bounded. */
 #include "diff.h"
 
 #include <stdlib.h>
@@ -153,9 +153,9 @@ static void walk_back(const search *s, size_t offset, making *m) {
         size_t start = new ? from : from + 1;
         add_run(m, DIFF_SAME, offset + start, x - start);
         if (new)
-            add_run(m, DIFF_NEW, offset + from + d - 1 - 2 * i, 1);
+            add_run(m, DIFF_ADDED, offset + from + d - 1 - 2 * i, 1);
         else
-            add_run(m, DIFF_GONE, offset + from, 1);
+            add_run(m, DIFF_REMOVED, offset + from, 1);
         x = from;
         i -= !new;
     }
@@ -164,7 +164,7 @@ static void walk_back(const search *s, size_t offset, making *m) {
 
 /* ---- all of it ---- */
 
-/* Reverses the runs, and merges those between common ones into at most one that is gone and one that is new. */
+/* Reverses the runs, and merges those between common runs into at most one removed and one added run. */
 static void put_in_order(diff *out) {
     size_t used = 0;
     for (size_t i = 0, j = out->count; i + 1 < j; i++) {
@@ -173,9 +173,9 @@ static void put_in_order(diff *out) {
         out->run[j] = run;
     }
     for (size_t i = 0; i < out->count;) {
-        diff_run gone = {DIFF_GONE, 0, 0}, new = {DIFF_NEW, 0, 0}, same = {DIFF_SAME, 0, 0};
+        diff_run gone = {DIFF_REMOVED, 0, 0}, new = {DIFF_ADDED, 0, 0}, same = {DIFF_SAME, 0, 0};
         for (; i < out->count && out->run[i].kind != DIFF_SAME; i++) {
-            diff_run *sum = out->run[i].kind == DIFF_GONE ? &gone : &new;
+            diff_run *sum = out->run[i].kind == DIFF_REMOVED ? &gone : &new;
             sum->first = sum->count ? sum->first : out->run[i].first;
             sum->count += out->run[i].count;
         }
@@ -210,8 +210,8 @@ doppel_status diff_words(const diff_text *a, const diff_text *b, diff *out) {
     add_run(&m, DIFF_SAME, a->words - tail, tail);
     out->unaligned = s.changes > MOST_CHANGES;
     if (out->unaligned) {
-        add_run(&m, DIFF_NEW, head, s.b_count);
-        add_run(&m, DIFF_GONE, head, s.a_count);
+        add_run(&m, DIFF_ADDED, head, s.b_count);
+        add_run(&m, DIFF_REMOVED, head, s.a_count);
     } else {
         walk_back(&s, head, &m);
     }

@@ -13,9 +13,9 @@ typedef struct diff_text {
     size_t words;
 } diff_text;
 
-typedef enum diff_kind { DIFF_SAME, DIFF_GONE, DIFF_NEW } diff_kind;
+typedef enum diff_kind { DIFF_SAME, DIFF_REMOVED, DIFF_ADDED } diff_kind;
 
-/* A run of words: of A (same, gone) or of B (new). */
+/* A run of words: of A (same, removed) or of B (added). */
 typedef struct diff_run {
     diff_kind kind;
     size_t first, count;
@@ -31,7 +31,7 @@ typedef struct diff {
 doppel_status diff_split(diff_text *split, const char *text, size_t length);
 void diff_text_free(diff_text *split);
 
-/* The shortest edit of A into B. Of several runs in one place, what is gone comes first. */
+/* The shortest edit of A into B. Of two runs at one place, the removed one comes first. */
 doppel_status diff_words(const diff_text *a, const diff_text *b, diff *out);
 void diff_free(diff *d);
 

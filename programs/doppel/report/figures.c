@@ -262,7 +262,7 @@ static void write_options(const report *r, html *page) {
             first = false;
         }
     html_row_end(page);
-    html_row_text(page, "Kept is", o->keep ? o->keep : "first");
+    html_row_text(page, "Kept document", o->keep ? o->keep : "first");
     html_row_text(page, "Only within one", o->within);
     html_row_text(page, "Only across different", o->across);
     if (o->link_any) {

@@ -115,20 +115,20 @@ static shown_group *group_of(report *r, uint64_t original) {
 }
 
 /* How much a copy differs from the kept document: those that differ most are shown. */
-static double unlikeness(const doppel_near *near) {
+static double difference_of(const doppel_near *near) {
     return isnan(near->similarity) ? near->distance / 64.0 : 1 - near->similarity;
 }
 
 static void place_copy(shown_group *g, const doppel_near *near) {
-    double own = unlikeness(near);
+    double own = difference_of(near);
     size_t at = g->copies;
     for (size_t i = 0; i < g->copies; i++)
-        if (unlikeness(&g->copy[i].near) == own && g->copy[i].near.distance == near->distance)
+        if (difference_of(&g->copy[i].near) == own && g->copy[i].near.distance == near->distance)
             return;
-    if (at == SHOWN_COPIES && unlikeness(&g->copy[--at].near) >= own)
+    if (at == SHOWN_COPIES && difference_of(&g->copy[--at].near) >= own)
         return;
     g->copies = at + 1;
-    for (; at && unlikeness(&g->copy[at - 1].near) < own; at--)
+    for (; at && difference_of(&g->copy[at - 1].near) < own; at--)
         g->copy[at] = g->copy[at - 1];
     g->copy[at] = (shown_document){.near = *near};
 }

@@ -40,7 +40,7 @@ static void write_changes(html *page, const diff_text *a, const diff_text *b, co
         left += change && changes == MOST_CHANGES;
         changes += change && changes < MOST_CHANGES;
         if (!left)
-            write_run(page, run->kind == DIFF_NEW ? b : a, run, tags[run->kind]);
+            write_run(page, run->kind == DIFF_ADDED ? b : a, run, tags[run->kind]);
     }
     if (left)
         html_skip(page, left, "more change", "more changes");
@@ -113,8 +113,8 @@ static void write_evidence(html *page, const doppel_near *near) {
 static void write_counted(html *page, const diff *d) {
     size_t gone = 0, new = 0;
     for (size_t i = 0; i < d->count; i++) {
-        gone += d->run[i].kind == DIFF_GONE ? d->run[i].count : 0;
-        new += d->run[i].kind == DIFF_NEW ? d->run[i].count : 0;
+        gone += d->run[i].kind == DIFF_REMOVED ? d->run[i].count : 0;
+        new += d->run[i].kind == DIFF_ADDED ? d->run[i].count : 0;
     }
     html_put(page, " \xC2\xB7 ");
     html_count(page, gone, "word", "words");

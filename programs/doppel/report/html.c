@@ -47,7 +47,7 @@ static uint32_t decode(const unsigned char *p, size_t left, size_t *length) {
 }
 
 /* Characters that are shown by their number: control characters, and those that change the direction of writing. */
-static bool controls(uint32_t point) {
+static bool is_control(uint32_t point) {
     if (point == '\t' || point == '\n' || point == '\r')
         return false;
     return point < 0x20 || (point >= 0x7F && point < 0xA0) || (point >= 0x202A && point <= 0x202E) ||
@@ -60,7 +60,7 @@ static bool is_character(uint32_t point) {
 }
 
 /* What is written for a character that needs an escape; NULL: it does not. */
-static const char *stand_in(uint32_t point, char buffer[16]) {
+static const char *escape_of(uint32_t point, char buffer[16]) {
     switch (point) {
     case '&': return "&amp;";
     case '<': return "&lt;";
@@ -71,7 +71,7 @@ static const char *stand_in(uint32_t point, char buffer[16]) {
     }
     if (!is_character(point))
         return "\xEF\xBF\xBD";
-    if (!controls(point))
+    if (!is_control(point))
         return NULL;
     snprintf(buffer, 16, "[U+%04X]", point);
     return buffer;
@@ -82,7 +82,7 @@ void html_text(html *page, const char *text, size_t length) {
     size_t from = 0;
     for (size_t i = 0, taken; i < length; i += taken) {
         char buffer[16];
-        const char *other = stand_in(decode(p + i, length - i, &taken), buffer);
+        const char *other = escape_of(decode(p + i, length - i, &taken), buffer);
         if (!other)
             continue;
         put_bytes(page, text + from, i - from);

@@ -82,46 +82,52 @@ void html_page_begin(html *page, const char *style, const char *title) {
     html_format(page, "</style></head>\n<body><header><h1>%s</h1><p class=\"soft\">", title);
 }
 
+void html_corpus(html *page, const char *path, size_t path_count) {
+    char date[16];
+    time_t now = time(NULL);
+    struct tm parts;
+    if (path_count) {
+        html_put(page, "<b><bdi>");
+        html_string(page, strcmp(path, "-") != 0 ? path : "standard input");
+        html_put(page, "</bdi></b>");
+    }
+    if (path_count > 1) {
+        html_put(page, " and ");
+        html_number(page, path_count - 1);
+        html_put(page, " more");
+    }
+    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
+    html_format(page, "%s%s. ", path_count ? ", " : "", date);
+}
+
+void html_contents(html *page, const contents *entry, size_t count) {
+    html_put(page, "</p><nav aria-label=\"Contents\">");
+    for (size_t i = 0; i < count; i++)
+        if (entry[i].there)
+            html_format(page, "<a href=\"#%s\">%s</a> ", entry[i].id, entry[i].name);
+    html_put(page, "</nav></header>\n<main>");
+}
+
 void html_page_end(html *page) {
     html_format(page, "</main>\n<footer><p>doppel %s, CPU level %s, Unicode %s.</p></footer></body></html>\n",
                 doppel_version(), doppel_cpu_level(), doppel_unicode_version());
 }
 
-/* What the report is about: the first path that was read, how many more there are, and the day. */
+/* The first reading that is not of known documents. */
 static void write_corpus(const report *r, html *page) {
     doppel_batch_reading reading;
-    char date[16];
-    time_t now = time(NULL);
-    struct tm parts;
-    for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++) {
-        if (reading.known || !reading.path_count)
-            continue;
-        html_put(page, "<b><bdi>");
-        html_string(page, strcmp(reading.paths[0], "-") != 0 ? reading.paths[0] : "standard input");
-        html_put(page, "</bdi></b>");
-        if (reading.path_count > 1) {
-            html_put(page, " and ");
-            html_number(page, reading.path_count - 1);
-            html_put(page, " more");
+    for (size_t i = 0; doppel_batch_get_reading(r->batch, i, &reading); i++)
+        if (!reading.known && reading.path_count) {
+            html_corpus(page, reading.paths[0], reading.path_count);
+            return;
         }
-        html_put(page, ", ");
-        break;
-    }
-    strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
-    html_format(page, "%s. ", date);
-}
-
-static void write_contents(const report *r, html *page) {
-    html_put(page, "<nav aria-label=\"Contents\"><a href=\"#in-and-out\">In and out</a> <a href=\"#similar\">How "
-                   "similar</a> ");
-    if (r->groups)
-        html_put(page, "<a href=\"#groups\">Groups</a> ");
-    if (r->hosts.count)
-        html_put(page, "<a href=\"#hosts\">Hosts</a> ");
-    html_put(page, "<a href=\"#inputs\">Inputs</a> <a href=\"#plan\">Plan</a></nav>");
+    html_corpus(page, NULL, 0);
 }
 
 void report_write(report *r, html *page) {
+    const contents sections[] = {{"in-and-out", "In and out", true}, {"similar", "How similar", true},
+                                 {"groups", "Groups", r->groups},    {"hosts", "Hosts", r->hosts.count},
+                                 {"inputs", "Inputs", true},         {"plan", "Plan", true}};
     html_page_begin(page, "", "Copies found by doppel");
     write_corpus(r, page);
     html_count(page, r->figures.documents, "document", "documents");
@@ -129,9 +135,8 @@ void report_write(report *r, html *page) {
     html_number(page, r->figures.removed);
     html_put(page, r->figures.removed == 1 ? " is a copy, and " : " are copies, and ");
     html_number(page, r->figures.kept);
-    html_put(page, r->figures.kept == 1 ? " is kept.</p>" : " are kept.</p>");
-    write_contents(r, page);
-    html_put(page, "</header>\n<main>");
+    html_put(page, r->figures.kept == 1 ? " is kept." : " are kept.");
+    html_contents(page, sections, sizeof sections / sizeof *sections);
     report_write_counts(r, page);
     html_put(page, "\n");
     report_write_histograms(r, page);

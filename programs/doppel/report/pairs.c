@@ -12,11 +12,12 @@
 #include <string.h>
 
 /* Passages with at most GAP words between them, in both texts, are one stretch, until it has STRETCH shared words: then
- * left and right stay on one screen, of a phone too. CONTEXT words are shown around it. */
+ * left and right fit on one screen, even on a phone. CONTEXT words are shown around it. */
 enum { GAP = 12, STRETCH = 120, CONTEXT = 14 };
 
-/* A passage of more than PASSAGE_WHOLE words is shown by PASSAGE_END words at either end: a screen of text. */
-enum { PASSAGE_WHOLE = 300, PASSAGE_END = 120 };
+/* A passage of more than PASSAGE_WHOLE words is shown by PASSAGE_END words at either end: 17 lines of a phone, whose
+ * screen has both texts then. */
+enum { PASSAGE_WHOLE = 140, PASSAGE_END = 50 };
 
 /* Stretches shown of a pair, the first ones, and pairs that are open when the page opens. */
 enum { MOST_STRETCHES = 60, OPEN_PAIRS = 5 };
@@ -57,7 +58,7 @@ static void percent(char text[16], double share) {
 
 /* ---- lines ---- */
 
-/* How many bytes of a text fit into so many columns, if each character takes one: whole words, where there are any. */
+/* How many bytes of a text fit into `columns`, if each character takes one: whole words where possible. */
 static size_t fitting(doppel_slice text, size_t columns) {
     size_t at = 0, space = 0;
     for (size_t used = 0; at < text.length; at++) {

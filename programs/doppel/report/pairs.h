@@ -29,8 +29,8 @@ size_t pair_sum(shared_pair *pair);
 /* Two or three lines on a pair; `rank` from 1 on, `width` columns wide. */
 void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t width);
 
-/* The page: from its head to the sentence below its title, (that sentence,) a section for each pair, its end. The first
- * pairs are open. `rank` from 1 on; 0: there is no other. */
+/* The page: its beginning, a section for each pair, its end. The first pairs are open. `rank` from 1 on; 0: there is no
+ * other. */
 void pair_page_begin(html *page);
 void pair_page_pair(html *page, const shared_pair *pair, size_t rank);
 

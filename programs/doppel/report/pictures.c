@@ -1,5 +1,5 @@
-/* pictures.c - pictures as SVG. Places are in percent of the picture's width and lines are drawn in a stretched
- * inner picture, so that a picture is as wide as its place and its letters have the size of other text. */
+/* pictures.c - pictures as SVG. Positions are in percent of the picture's width and lines are drawn in a stretched
+ * inner picture, so that a picture is as wide as its container and its text has the size of other text. */
 #include "report/report.h"
 
 #include <math.h>

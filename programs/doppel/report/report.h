@@ -33,9 +33,16 @@ void html_bytes(html *page, uint64_t bytes);
 /* A number and its noun: 1 group, 2,000 groups. */
 void html_count(html *page, uint64_t number, const char *one, const char *many);
 
-/* The page (page.c): everything up to the line below its title, which is markup, with rules added to its style; and
- * from the end of its sections on. */
+/* The page (page.c), with rules added to its style: everything up to the line below its title; what that begins with,
+ * the first of the paths that were read, how many more there are, and the day; then links to its sections, which end
+ * its head; and from the end of its sections on. */
+typedef struct contents {
+    const char *id, *name;
+    bool there;
+} contents;
 void html_page_begin(html *page, const char *style, const char *title);
+void html_corpus(html *page, const char *path, size_t path_count);
+void html_contents(html *page, const contents *entry, size_t count);
 void html_page_end(html *page);
 
 static inline double percent_of(uint64_t part, uint64_t whole) {
@@ -52,7 +59,7 @@ void html_row_text(html *page, const char *name, const char *text);
 void html_row_count(html *page, const char *name, uint64_t count);
 void html_row_bytes(html *page, const char *name, uint64_t bytes);
 
-/* A table of what took how long. */
+/* A table of timings. */
 typedef struct timing {
     const char *name;
     double seconds;
@@ -79,7 +86,7 @@ void html_skip(html *page, uint64_t number, const char *one, const char *many);
 
 /* ---- what is shown of a document ---- */
 
-/* More of a text is not looked at: about 40,000 words of English. */
+/* At most this much of a text is read: about 40,000 words of English. */
 #define MOST_TEXT ((size_t)256 << 10)
 
 /* A copy of the beginning of a text, at most `most` bytes, which ends between characters. False: no memory. */
@@ -156,7 +163,7 @@ typedef struct report {
     const doppel_batch_options *options;
     doppel_batch_stats stats;
     report_figures figures;
-    uint32_t *size; /* by document: how many documents are in the group that it is the kept one of */
+    uint32_t *size; /* by document: the size of the group whose kept document it is */
     shown_group *group;
     size_t groups, wanted;
     report_hosts hosts;
@@ -181,9 +188,9 @@ void report_write_hosts(const report *r, html *page);      /* hosts.c */
 void report_write_inputs(const report *r, html *page);     /* figures.c */
 void report_write_plan(const report *r, html *page);       /* figures.c: the plan and its timings */
 
-/* ---- pictures (pictures.c): SVG as wide as its place, with letters of a fixed size ---- */
+/* ---- pictures (pictures.c): SVG as wide as its container, with text of a fixed size ---- */
 
-/* So many bars can have their counts and labels beside each other on a phone. */
+/* This many bars have room for their counts and labels on a phone. */
 enum { MOST_BARS = 12 };
 
 typedef struct bar {
@@ -205,7 +212,7 @@ void picture_parts(html *page, const char *name, const uint64_t *part, size_t co
 /* What they are, each with its name (for one, for several), its count and its share of the whole. */
 void picture_legend(html *page, const char *const names[][2], const uint64_t *part, size_t count, uint64_t whole);
 
-/* A bar of so great a share of its place. */
+/* A bar that fills this share of its width. */
 void picture_share(html *page, double share);
 
 #endif

@@ -22,8 +22,8 @@ typedef struct shown_trimmed {
     uint64_t key; /* of those of a kind, the ones with the least are shown */
     uint64_t words, words_cut, line;
     doppel_dropped dropped;
-    char *id, *file, *text;
-    size_t id_length, text_length;
+    char *id, *url, *file, *text;
+    size_t id_length, url_length, text_length;
     bool text_begins, text_ends;  /* the text is there from its beginning, up to its end */
     doppel_range cut[SHOWN_CUTS]; /* in bytes of `text` */
     size_t cuts, cuts_in_all;
@@ -46,8 +46,8 @@ enum { SHOWN_LOST = 50 };
 typedef struct lost_document {
     uint64_t words, words_cut;
     doppel_dropped dropped;
-    char *id;
-    size_t id_length;
+    char *id, *url;
+    size_t id_length, url_length;
 } lost_document;
 
 typedef struct trim_report {

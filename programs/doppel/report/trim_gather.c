@@ -14,6 +14,7 @@
 
 static void free_trimmed(shown_trimmed *d) {
     free(d->id);
+    free(d->url);
     free(d->file);
     free(d->text);
     for (size_t i = 0; i < d->originals; i++)
@@ -24,8 +25,10 @@ void trim_report_free(trim_report *r) {
     for (size_t k = 0; k < LOST_KINDS; k++)
         for (size_t i = 0; i < r->kind[k].count; i++)
             free_trimmed(&r->kind[k].document[i]);
-    for (size_t i = 0; i < r->lost_count; i++)
+    for (size_t i = 0; i < r->lost_count; i++) {
         free(r->lost[i].id);
+        free(r->lost[i].url);
+    }
     for (size_t i = 0; i < SHOWN_PATHS; i++)
         free(r->file[i]);
     free(r->last_file);
@@ -67,10 +70,10 @@ static doppel_status note_lost(trim_report *r, const doppel_trimmed *d) {
         return DOPPEL_OK;
     lost_document *lost = &r->lost[r->lost_count];
     *lost = (lost_document){.words = d->words, .words_cut = d->words_cut, .dropped = d->dropped};
-    if (!copy_slice(d->id, &lost->id, &lost->id_length))
-        return DOPPEL_ERROR_MEMORY;
     r->lost_count++;
-    return DOPPEL_OK;
+    return copy_slice(d->id, &lost->id, &lost->id_length) && copy_slice(d->url, &lost->url, &lost->url_length)
+               ? DOPPEL_OK
+               : DOPPEL_ERROR_MEMORY;
 }
 
 /* ---- which documents are shown ---- */
@@ -154,7 +157,8 @@ static bool copy_trimmed(shown_trimmed *to, const doppel_trimmed *d, const doppe
                           .line = d->line,
                           .dropped = d->dropped,
                           .file = strdup(d->file)};
-    bool copied = to->file && copy_slice(d->id, &to->id, &to->id_length) && copy_cut_text(to, d);
+    bool copied = to->file && copy_slice(d->id, &to->id, &to->id_length) &&
+                  copy_slice(d->url, &to->url, &to->url_length) && copy_cut_text(to, d);
     for (; copied && to->originals < count; to->originals++) {
         const doppel_span *span = longest[to->originals];
         shown_original *original = &to->original[to->originals];

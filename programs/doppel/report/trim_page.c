@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the page has beside the style of all reports. Texts keep their line breaks. */
+/* Style rules in addition to those of all reports. Texts keep their line breaks. */
 static const char trim_style[] =
     ".three{grid-template-columns:repeat(3,minmax(0,1fr))}"
     ".lines{white-space:pre-line}td .text{padding:0}td .meta{margin:2px 0 0}"
@@ -34,6 +34,19 @@ static void show_id(html *page, const char *id, size_t length) {
     html_text(page, id, shown);
     html_put(page, shown < length ? ellipsis : "");
     html_put(page, "</bdi>");
+}
+
+/* A document that is mentioned: its id, which is a link where it is an address of the web and not shortened. */
+static void mention(html *page, const char *id, size_t length) {
+    if (length <= MOST_ID)
+        html_link(page, id, length);
+    else
+        show_id(page, id, length);
+}
+
+/* The address of a document, unless that is its id. */
+static bool has_address(const char *url, size_t length, const char *id, size_t id_length) {
+    return length && (length != id_length || memcmp(url, id, length) != 0);
 }
 
 /* ---- names ---- */
@@ -65,7 +78,7 @@ static void write_tile(html *page, uint64_t number, const char *what, double per
     html_tile_begin(page, number);
     html_put(page, what);
     if (percent > 0)
-        html_format(page, ", %.1f %%", percent);
+        html_format(page, ", %.1f&nbsp;%%", percent);
     html_tile_end(page);
 }
 
@@ -100,7 +113,7 @@ static void write_counts(const trim_report *r, html *page) {
     uint64_t documents = s->input.documents, untouched = r->documents[CUT_NONE];
     const uint64_t part[] = {untouched, documents - untouched - s->emptied - s->dropped, s->emptied, s->dropped};
     enum { PARTS = sizeof part / sizeof *part };
-    html_put(page, "<section><h2>In and out</h2>");
+    html_put(page, "<section id=\"in-and-out\"><h2>In and out</h2>");
     write_tiles(r, page);
     if (documents) {
         picture_parts(page, "What became of the documents", part, PARTS);
@@ -146,7 +159,7 @@ static void write_document_bars(const trim_report *r, html *page) {
     picture_bars(page, "Documents by the share of their words that is cut, in steps of 10 percent", bars,
                  step_bars(r->documents, too_high ? CUT_SOME : CUT_NONE, "documents", bars));
     html_put(page, "<figcaption>In percent; a bar begins at the number below it, and 100 means that all is cut. ");
-    html_put(page, too_high ? "Not drawn: " : "none: ");
+    html_put(page, too_high ? "Not drawn: the " : "The first bar: the ");
     html_count(page, untouched, "document of which nothing is cut.", "documents of which nothing is cut.");
     html_put(page, "</figcaption></figure>");
 }
@@ -164,7 +177,7 @@ static void write_word_bars(const trim_report *r, html *page) {
 }
 
 static void write_histograms(const trim_report *r, html *page) {
-    html_put(page, "<section><h2>How much is cut</h2>");
+    html_put(page, "<section id=\"cut\"><h2>How much is cut</h2>");
     if (r->stats.documents_cut) {
         html_put(page, "<div class=\"two\">");
         write_document_bars(r, page);
@@ -179,7 +192,7 @@ static void write_histograms(const trim_report *r, html *page) {
 
 /* ---- what repeats most ---- */
 
-/* The library gives this many bytes of a repeat: what is as long may go on. */
+/* The library gives at most this many bytes of a repeat: one as long as that may be truncated. */
 enum { REPEAT_BYTES = 200, LONGEST_CHARACTER = 4 };
 
 static void write_repeat(const trim_report *r, html *page, const doppel_repeat *repeat) {
@@ -187,11 +200,11 @@ static void write_repeat(const trim_report *r, html *page, const doppel_repeat *
     html_put(page, "<tr><td><p class=\"text\" dir=\"auto\">");
     html_text(page, repeat->text.data, repeat->text.length);
     html_put(page, goes_on ? ellipsis : "");
-    html_put(page, "</p><p class=\"meta\">first in ");
-    show_id(page, repeat->id.data, repeat->id.length);
+    html_put(page, "</p><p class=\"meta\">");
+    html_count(page, repeat->words, "word", "words");
+    html_put(page, ", first in ");
+    mention(page, repeat->id.data, repeat->id.length);
     html_put(page, "</p></td><td class=\"number\">");
-    html_number(page, repeat->words);
-    html_put(page, "</td><td class=\"number\">");
     html_number(page, repeat->count);
     picture_share(page, (double)repeat->count / (double)r->repeat[0].count);
     html_put(page, "</td></tr>");
@@ -200,7 +213,7 @@ static void write_repeat(const trim_report *r, html *page, const doppel_repeat *
 static void write_repeats(const trim_report *r, html *page) {
     if (!r->repeats)
         return;
-    html_put(page, "<section><h2>What repeats most</h2><p class=\"soft\">");
+    html_put(page, "<section id=\"repeats\"><h2>What repeats most</h2><p class=\"soft\">");
     html_number(page, r->stats.values);
     html_put(page, r->stats.values == 1 ? " " : " different ");
     write_windows(r->options, page, r->stats.values != 1);
@@ -212,9 +225,9 @@ static void write_repeats(const trim_report *r, html *page) {
     }
     html_put(page,
              ". Words are compared: case and punctuation do not count.</p>"
-             "<div class=\"card\"><table class=\"list\"><caption>Where each stands first, its words, and how often "
-             "it occurs, the first one included</caption><thead><tr><th scope=\"col\">Text</th><th scope=\"col\" "
-             "class=\"number\">Words</th><th scope=\"col\" class=\"number wide\">Count</th></tr></thead><tbody>");
+             "<div class=\"card\"><table class=\"list\"><caption>Where each occurs first, and how often, "
+             "the first one included</caption><thead><tr><th scope=\"col\">Text</th><th scope=\"col\" class=\"number "
+             "wide\">Count</th></tr></thead><tbody>");
     for (size_t i = 0; i < r->repeats; i++)
         write_repeat(r, page, &r->repeat[i]);
     html_put(page, "</tbody></table></div></section>");
@@ -222,8 +235,8 @@ static void write_repeats(const trim_report *r, html *page) {
 
 /* ---- documents before and after ---- */
 
-/* Words shown of what stays or is cut: at its ends, and before it is shortened at all. */
-enum { STAYS_END = 12, STAYS_WHOLE = 32, CUT_END = 30, CUT_WHOLE = 80 };
+/* Words shown of what is kept or cut: at its ends, and before it is shortened at all. */
+enum { KEPT_END = 12, KEPT_WHOLE = 32, CUT_END = 30, CUT_WHOLE = 80 };
 
 /* Bytes shown at most where words are few: of a long line of hyphens, or one endless word. */
 enum { MOST_PIECE = 2000 };
@@ -263,12 +276,12 @@ static size_t word_from(const diff_text *t, uint64_t byte) {
     return low;
 }
 
-/* What stays or is cut, without its middle if it is long. */
+/* Text that is kept or cut, without its middle if it is long. */
 static void write_part(html *page, const diff_text *t, doppel_range part, bool cut) {
     static const char *const tags[][2] = {{"", ""}, {"<del>", "</del>"}};
-    size_t from = (size_t)part.start, to = (size_t)part.end, end = cut ? CUT_END : STAYS_END;
+    size_t from = (size_t)part.start, to = (size_t)part.end, end = cut ? CUT_END : KEPT_END;
     size_t first = word_from(t, from), last = word_from(t, to);
-    if (last - first <= (cut ? CUT_WHOLE : STAYS_WHOLE)) {
+    if (last - first <= (cut ? CUT_WHOLE : KEPT_WHOLE)) {
         write_piece(page, t->text, from, to, tags[cut]);
         return;
     }
@@ -298,7 +311,7 @@ static void write_originals(html *page, const shown_trimmed *d) {
     html_put(page, "repeats ");
     for (size_t i = 0; i < d->originals; i++) {
         html_put(page, i ? ", " : "");
-        show_id(page, d->original[i].id, d->original[i].id_length);
+        mention(page, d->original[i].id, d->original[i].id_length);
         html_put(page, " (");
         html_count(page, d->original[i].words, "word", "words");
         html_put(page, i ? ")" : " in a row)");
@@ -326,7 +339,12 @@ static void write_trimmed(html *page, const shown_trimmed *d, bool opens) {
     write_summary(page, d);
     html_put(page, "<div class=\"inside\"><div class=\"document\"><p class=\"meta\">");
     write_originals(page, d);
-    html_put(page, " \xC2\xB7 <bdi>");
+    html_put(page, " \xC2\xB7 ");
+    if (d->url_length) {
+        html_link(page, d->url, d->url_length);
+        html_put(page, " \xC2\xB7 ");
+    }
+    html_put(page, "<bdi>");
     html_string(page, d->file);
     html_put(page, "</bdi>");
     if (d->line)
@@ -340,15 +358,20 @@ static void write_trimmed(html *page, const shown_trimmed *d, bool opens) {
         page->status = status;
 }
 
-static void write_documents(const trim_report *r, html *page) {
+static bool has_documents(const trim_report *r) {
     size_t count = 0;
     for (size_t k = 0; k < LOST_KINDS; k++)
         count += r->kind[k].count;
-    if (!count)
+    return count;
+}
+
+static void write_documents(const trim_report *r, html *page) {
+    if (!has_documents(r))
         return;
-    html_put(page, "<section><h2>Documents before and after</h2><p class=\"soft\">Some that lost much, then some that "
+    html_put(page, "<section id=\"documents\"><h2>Documents before and after</h2><p class=\"soft\">Some that lost "
+                   "much, then some that "
                    "lost less, drawn at random from those that keep words. <del>Struck out</del> is what is cut; the "
-                   "rest stays, and is shown next to the cuts.</p>");
+                   "rest is kept, and is shown around the cuts.</p>");
     for (size_t k = 0; k < LOST_KINDS; k++)
         for (size_t i = 0; i < r->kind[k].count; i++)
             write_trimmed(page, &r->kind[k].document[i], !i);
@@ -370,7 +393,7 @@ static void write_lost(const trim_report *r, html *page) {
     uint64_t count = r->stats.dropped + r->stats.emptied;
     if (!count)
         return;
-    html_put(page, "<section><h2>Dropped and emptied documents</h2><p class=\"soft\">");
+    html_put(page, "<section id=\"dropped\"><h2>Dropped and emptied documents</h2><p class=\"soft\">");
     html_count(page, count, "document", "documents");
     if (count > r->lost_count) {
         html_put(page, ", of which these are the first ");
@@ -384,8 +407,13 @@ static void write_lost(const trim_report *r, html *page) {
     for (size_t i = 0; i < r->lost_count; i++) {
         const lost_document *lost = &r->lost[i];
         html_put(page, "<tr><td>");
-        show_id(page, lost->id, lost->id_length);
-        html_format(page, "<p class=\"meta\">%s</p></td><td class=\"number\">", why_lost(lost));
+        mention(page, lost->id, lost->id_length);
+        html_format(page, "<p class=\"meta\">%s", why_lost(lost));
+        if (has_address(lost->url, lost->url_length, lost->id, lost->id_length)) {
+            html_put(page, " \xC2\xB7 ");
+            html_link(page, lost->url, lost->url_length);
+        }
+        html_put(page, "</p></td><td class=\"number\">");
         html_number(page, lost->words);
         html_put(page, "</td><td class=\"number\">");
         html_number(page, lost->words_cut);
@@ -398,7 +426,7 @@ static void write_lost(const trim_report *r, html *page) {
 
 static void write_inputs(const trim_report *r, html *page) {
     const doppel_trim_options *o = r->options;
-    html_put(page, "<section><h2>Inputs</h2><div class=\"two\">");
+    html_put(page, "<section id=\"inputs\"><h2>Inputs</h2><div class=\"two\">");
     html_reading(page, "What was read", (const char *const *)r->file, r->files, &r->stats.input);
     if (o->against_count)
         html_reading(page, "What it was compared with, which is not cut", o->against, o->against_count,
@@ -427,7 +455,7 @@ static void write_rules(const doppel_trim_options *o, html *page) {
                     o->cut_first ? "everywhere" : "but not the first one");
     html_row_end(page);
     if (!o->against_count)
-        html_row_text(page, "Which one stays", o->keep ? o->keep : "first");
+        html_row_text(page, "Which one is kept", o->keep ? o->keep : "first");
     html_row_text(page, "Only within one", o->within);
     html_row_text(page, "Only across different", o->across);
 }
@@ -452,7 +480,7 @@ static void write_settings(const trim_report *r, html *page) {
                            {"Reading the inputs for this page", r->seconds_texts}};
     char units[64];
     snprintf(units, sizeof units, "Among %s", o->unit == DOPPEL_UNIT_PASSAGE ? "words" : name_of_unit(o->unit, true));
-    html_put(page, "<section><h2>The settings and timings</h2><div class=\"two\">");
+    html_put(page, "<section id=\"settings\"><h2>The settings and timings</h2><div class=\"two\">");
     html_table_begin(page, "How repeats were searched for");
     write_unit(o, page);
     write_rules(o, page);
@@ -470,12 +498,21 @@ static void write_settings(const trim_report *r, html *page) {
 
 void trim_report_write(trim_report *r, html *page) {
     const doppel_trim_stats *s = &r->stats;
+    const contents sections[] = {{"in-and-out", "In and out", true},
+                                 {"cut", "How much is cut", true},
+                                 {"repeats", "What repeats most", r->repeats},
+                                 {"documents", "Before and after", has_documents(r)},
+                                 {"dropped", "Dropped and emptied", s->dropped + s->emptied},
+                                 {"inputs", "Inputs", true},
+                                 {"settings", "Settings", true}};
     html_page_begin(page, trim_style, "Repeats cut by doppel");
+    html_corpus(page, r->file[0], r->files);
     html_count(page, s->input.documents, "document", "documents");
     html_put(page, s->input.documents == 1 ? " was read; " : " were read; ");
     html_number(page, s->documents_cut);
     html_put(page, s->documents_cut == 1 ? " repeats something, and " : " repeat something, and ");
-    html_format(page, "%.1f %% of all words are cut.</p></header>\n<main>", percent_of(s->words_cut, s->words));
+    html_format(page, "%.1f %% of all words are cut.", percent_of(s->words_cut, s->words));
+    html_contents(page, sections, sizeof sections / sizeof *sections);
     write_counts(r, page);
     html_put(page, "\n");
     write_histograms(r, page);

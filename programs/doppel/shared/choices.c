@@ -41,7 +41,7 @@ static const cli_choice links[] = {{"kept", false}, {"any", true}, {NULL, 0}};
 static const cli_choice cuts_first[] = {{"on", false}, {"off", true}, {NULL, 0}};
 static const cli_choice views[] = {{"text", true}, {"jsonl", false}, {NULL, 0}};
 
-/* Of options that take more than these words: the library checks them, and these are for the shell alone. */
+/* Options that take more than these words: the library checks them, and these are for shell completion only. */
 static const cli_choice recipes[] = {{"page", 0}, {"article", 0}, {"literal", 0}, {NULL, 0}};
 static const cli_choice index_presets[] = {{"general", 0}, {"crawl", 0}, {"article", 0}, {NULL, 0}};
 static const cli_choice keep_rules[] = {{"first", 0},   {"last", 0},     {"longest", 0},      {"shortest", 0},

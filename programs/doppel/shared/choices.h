@@ -10,10 +10,10 @@
 extern const cli_choice content_choices[], url_rule_choices[], duplicate_choices[], same_url_choices[],
     method_choices[], unit_choices[];
 
-/* The words that an option of a command takes, for the check and for the shell; NULL: it takes anything. */
+/* The words that an option of a command takes, for checking and for shell completion; NULL: it takes anything. */
 const cli_choice *choices_of(const char *command, const char *option);
 
-/* The value of an option that takes one of its choices; *value stays where it is not given. Prints a message and
+/* The value of an option that takes one of its choices; *value is unchanged where it is not given. Prints a message and
  * returns false for anything else. */
 bool choose_one(const cli_args *args, const char *option, unsigned *value);
 
@@ -23,10 +23,11 @@ bool choose_some(const cli_args *args, const char *option, unsigned *value);
 /* The word for a value; "" when there is none. */
 const char *choice_name(const cli_choice *choices, unsigned value);
 
-#define CONTENT_OPTION                                                                                  \
-    {                                                                                                   \
-        "content", 0, OPTION_TEXT, "PART",                                                              \
-            "of HTML: main (the default), without menus, headers and banners; all: all that is visible" \
+#define CONTENT_OPTION                                                                                            \
+    {                                                                                                             \
+        "content", 0, OPTION_TEXT, "PART",                                                                        \
+            "which part of HTML counts: main (the default), without menus, headers and banners; all: everything " \
+            "visible"                                                                                             \
     }
 
 /* The value of --content. Prints a message and returns false when it is neither. */

@@ -24,7 +24,7 @@ static inline const char *ids_get(const id_list *ids, uint64_t i, size_t *length
     return ids->bytes + start;
 }
 
-/* Makes room for `count` items of `size` bytes; false, with everything as it was, when there is no memory. */
+/* Makes room for `count` items of `size` bytes; false, with everything unchanged, when there is no memory. */
 bool make_room(void *array, size_t *room, size_t count, size_t size);
 
 #endif

@@ -27,25 +27,46 @@ void catch_signals(void) {
     sigaction(SIGINT, &stop, NULL);
     sigaction(SIGTERM, &stop, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is like a full disk */
+    signal(SIGXFSZ, SIG_IGN); /* a file over the size limit is like a full disk */
 }
 
-/* This many records of a file are reported of each kind, left out and repaired, and this many plain files with invalid
- * UTF-8; the rest are only counted. */
+/* At most this many records of a file are reported of each kind, left out and repaired, and this many plain files with
+ * invalid UTF-8; the rest are counted. */
 #define NAMED 10
 
-/* What was named so far. Files come in input order, so that one is named at a time. */
+/* What was reported so far. Files come in input order, so one is reported at a time. */
 static struct {
     char file[sizeof((doppel_error *)NULL)->file];
     uint64_t bad, repaired;  /* records of this file */
     uint64_t repaired_files; /* plain ones */
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
-    bool failed;             /* the last run did not come to its end */
+    bool failed;             /* the last run was not completed */
+    /* The first records of a file, all bad for the same reason: a refusal of the file says it in one line. */
+    doppel_error first[NAMED];
+    size_t first_count;
 } naming;
 
-/* Ends the naming of a file. */
+/* Reports the first records after all. */
+static void release_first(void) {
+    for (size_t i = 0; i < naming.first_count; i++)
+        message_error(&naming.first[i]);
+    naming.first_count = 0;
+}
+
+/* Whether a record is one of those; then it is reported later, if at all. */
+static bool hold_first(const doppel_error *what) {
+    size_t count = naming.first_count;
+    if (what->line != naming.bad + 1 || count != naming.bad || count == NAMED ||
+        (count && strcmp(what->message, naming.first[0].message) != 0))
+        return false;
+    naming.first[naming.first_count++] = *what;
+    return true;
+}
+
+/* Ends the reports on a file. */
 static void end_file(void) {
+    release_first();
     if (naming.bad > NAMED)
         message("%s: and %llu more like these", naming.file, (unsigned long long)(naming.bad - NAMED));
     if (naming.repaired > NAMED)
@@ -53,7 +74,7 @@ static void end_file(void) {
     naming.bad = naming.repaired = 0;
 }
 
-void tell_unnamed(void) {
+void report_unnamed(void) {
     end_file();
     if (naming.repaired_files > NAMED)
         message("and %llu more file%s with invalid UTF-8", (unsigned long long)(naming.repaired_files - NAMED),
@@ -91,11 +112,20 @@ static void on_bad(const doppel_error *what, void *user) {
         end_file();
         memcpy(naming.file, what->file, sizeof naming.file);
     }
-    if (!what->line)
+    if (!what->line) {
         on_bad_file(what, user);
-    else if (what->code != DOPPEL_OK && naming.bad++ < NAMED)
-        message_error(what);
-    else if (what->code == DOPPEL_OK && naming.repaired++ < NAMED)
+    } else if (what->code != DOPPEL_OK) {
+        if (!args_flag(user, "strict") && !args_flag(user, "allow-bad") && hold_first(what)) {
+            naming.bad++;
+            return;
+        }
+        /* More of the same only count. */
+        if (!naming.first_count || naming.bad < NAMED || strcmp(what->message, naming.first[0].message) != 0)
+            release_first();
+        if (naming.bad++ < NAMED)
+            message_error(what);
+    }
+    if (what->line && what->code == DOPPEL_OK && naming.repaired++ < NAMED)
         message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
 }
 
@@ -201,7 +231,8 @@ int against_paths(const cli_args *args, const char ***paths, size_t *count) {
     }
     for (size_t i = 0; i < *count; i++)
         if (is_store_url((*paths)[i])) {
-            message("--against takes files, folders and index folders; make a folder of a shared store: doppel export "
+            message("--against takes files, folders and index folders; copy a shared store to a folder first: doppel "
+                    "export "
                     "--store URL | doppel import --index DIR -");
             return EXIT_USAGE;
         }
@@ -209,7 +240,7 @@ int against_paths(const cli_args *args, const char ***paths, size_t *count) {
 }
 
 /* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
-static void tell_counts(const doppel_input_counts *counts) {
+static void report_counts(const doppel_input_counts *counts) {
     char text[160];
     size_t used = 0;
     const struct {
@@ -245,9 +276,11 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
                   const doppel_input_counts *counts) {
     progress_end();
     naming.failed = status != DOPPEL_OK;
+    if (status == DOPPEL_ERROR_INPUT && naming.first_count && !strcmp(naming.file, error->file))
+        naming.first_count = naming.bad = 0;
     if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
-        tell_unnamed();
-        tell_counts(counts);
+        report_unnamed();
+        report_counts(counts);
     }
     return end_run(status, options->strict, error, counts);
 }

@@ -5,7 +5,7 @@
 #include "common/args.h"
 #include "common/text.h"
 
-/* Not 0 once the user has asked to stop. */
+/* Not 0 after SIGINT or SIGTERM. */
 extern volatile int stop_asked;
 
 /* Lets SIGINT and SIGTERM set stop_asked, and makes a closed pipe an error instead of a signal. */
@@ -26,7 +26,7 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
 /* What was read on both sides, for the messages. */
 doppel_input_counts add_counts(const doppel_input_counts *a, const doppel_input_counts *b);
 
-/* Whether the last run did not come to its end, or its inputs were refused: then nothing is to be written. */
+/* Whether the last run was not completed, or its inputs were refused: then nothing must be written. */
 bool reading_failed(void);
 
 /* doppel_input_options.unseen: warns that no record has the field that an option such as --url-key names; `args` is the
@@ -55,8 +55,8 @@ doppel_input_options against_options(const cli_args *args);
 /* Prints a message and returns false when an option of --against is given without it. */
 bool check_against(const cli_args *args);
 
-/* Says how many bad records were not named, once a run with these options has ended; run_inputs does it itself. */
-void tell_unnamed(void);
+/* Reports how many bad records were not named, after a run with these options; run_inputs does it itself. */
+void report_unnamed(void);
 
 /* The counts as members of a JSON object. */
 void text_counts(text_buffer *out, const doppel_input_counts *counts);

@@ -1,7 +1,7 @@
 /* outputs.c - where the output of a command goes: stdout, or a file that is whole or absent.
  *
- * Refused are an output that is read too; one that stands in a folder which is read, for it would be found there when
- * the folder is read again; one with the name of another format; one that cannot be written. */
+ * Refused are an output that is read too; one in a folder that is read, where it would be found when the folder is read
+ * again; one with the name of another format; one that cannot be written. */
 #include "shared/outputs.h"
 
 #include "common/embed.h"
@@ -19,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* As much as is written at once: a system call costs nothing beside filling it. */
+/* Bytes per write: filling this takes far longer than a system call. */
 #define ROOM ((size_t)256 << 10)
 
 static atomic_bool closed;
@@ -28,7 +28,7 @@ bool output_closed(void) {
     return closed;
 }
 
-/* Writes all of it; `name` is what a message calls the file. */
+/* Writes all of it; `name` is the file's name in messages. */
 static doppel_status write_all(int file, const char *name, const char *bytes, size_t length) {
     while (length) {
         ssize_t written = write(file, bytes, length);
@@ -221,7 +221,8 @@ int writer_close(writer *w, int code) {
 /* ---- which outputs are refused ---- */
 
 /* The options whose values are written. */
-static const char *const written[] = {"output", "removed", "save-sketches", "spans", "dropped", "html"};
+static const char *const written[] = {"output",  "removed", "removed-documents", "save-sketches", "spans",
+                                      "dropped", "html"};
 enum { WRITTEN = sizeof written / sizeof *written };
 
 static bool same_file(const char *a, const char *b) {
@@ -241,6 +242,46 @@ static char *folder_of(const char *path) {
     char *whole = folder ? realpath(folder, NULL) : NULL;
     free(folder);
     return whole;
+}
+
+/* Where an output goes that is not there yet, with links resolved, as the writer of files does; NULL where that cannot
+ * be said. To be freed. */
+static char *new_place(const char *path) {
+    enum { MOST_LINKS = 40 };
+    char at[PATH_MAX], target[PATH_MAX], *place = NULL;
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at)
+        return NULL;
+    for (int links = 0; links < MOST_LINKS; links++) {
+        ssize_t length = readlink(at, target, sizeof target - 1);
+        if (length < 0)
+            break;
+        target[length] = 0;
+        char *slash = strrchr(at, '/');
+        size_t folder = slash && *target != '/' ? (size_t)(slash - at) + 1 : 0;
+        if (folder + (size_t)length >= sizeof at)
+            return NULL;
+        memcpy(at + folder, target, (size_t)length + 1);
+    }
+    const char *slash = strrchr(at, '/');
+    char *folder = folder_of(at);
+    if (folder && asprintf(&place, "%s/%s", folder, slash ? slash + 1 : at) < 0)
+        place = NULL;
+    free(folder);
+    return place;
+}
+
+/* Whether two outputs are one: by their names, as files that are there, or as ones that will be. */
+static bool same_output(const char *a, const char *b) {
+    struct stat there;
+    if (same_file(a, b) || (is_stdout(a) && is_stdout(b)))
+        return true;
+    if (!stat(a, &there) || !stat(b, &there))
+        return false;
+    char *x = new_place(a), *y = new_place(b);
+    bool same = x && y && !strcmp(x, y);
+    free(x);
+    free(y);
+    return same;
 }
 
 /* Whether a file is below a folder. */
@@ -286,10 +327,14 @@ bool check_outputs(const cli_args *args) {
     for (size_t i = 0; i < WRITTEN; i++) {
         const char *path = args_text(args, written[i]), *input;
         for (size_t j = 0; path && j < i; j++)
-            if (args_text(args, written[j]) && same_file(args_text(args, written[j]), path)) {
+            if (args_text(args, written[j]) && same_output(args_text(args, written[j]), path)) {
                 message("--%s and --%s name the same file: choose another for one of them", written[j], written[i]);
                 return false;
             }
+        if (i && path && is_stdout(path) && args_flag(args, "json")) {
+            message("--json prints to stdout, where --%s goes: give it the name of a file", written[i]);
+            return false;
+        }
         for (size_t j = 0; j < args->operand_count; j++)
             if (!check_output(written[i], path, args->operands[j]))
                 return false;
@@ -307,8 +352,15 @@ static bool ends_in(const char *path, size_t length, const char *ending) {
     return length > size && !strncasecmp(path + length - size, ending, size);
 }
 
+/* Whether a command that writes documents has only --removed or --removed-documents as output. */
+static bool wants_removed_alone(const cli_args *args) {
+    return !args_text(args, "output") && !args_text(args, "output-dir") &&
+           (args_text(args, "removed") || args_text(args, "removed-documents"));
+}
+
 bool check_json(const cli_args *args) {
-    if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")) || args_text(args, "output-dir"))
+    if (!args_flag(args, "json") || !is_stdout(args_text(args, "output")) || args_text(args, "output-dir") ||
+        wants_removed_alone(args))
         return true;
     message("--json prints a summary: it needs --output FILE");
     return false;
@@ -355,7 +407,7 @@ bool writes_tables(const cli_args *args) {
     return found;
 }
 
-/* What a format is called that has rows or lines; NULL for others, and for no name. */
+/* The name of a format that has rows or lines; NULL for others, and for NULL. */
 static const char *rows_format(const char *name) {
     static const char *const with_rows[] = {"CSV", "TSV", "lines"};
     for (size_t i = 0; name && i < sizeof with_rows / sizeof *with_rows; i++)
@@ -364,11 +416,14 @@ static const char *rows_format(const char *name) {
     return NULL;
 }
 
-bool writes_rows(const cli_args *args) {
-    const char *out = args_text(args, "output"), *asked = args_text(args, "format");
-    if (!out || args_flag(args, "annotate"))
+/* Whether rows go to an output of this name. */
+static bool rows_go_to(const cli_args *args, const char *out) {
+    const char *asked = args_text(args, "format");
+    if (!out)
         return false;
     const char *named = is_stdout(out) ? NULL : doppel_input_format(out);
+    if (args_flag(args, "annotate")) /* to other names and to stdout go records, with members added */
+        return named && (!strcmp(named, "CSV") || !strcmp(named, "TSV"));
     if (named || asked)
         return rows_format(named ? named : asked);
     for (size_t i = 0; i < args->operand_count; i++)
@@ -377,9 +432,14 @@ bool writes_rows(const cli_args *args) {
     return args->operand_count;
 }
 
+bool writes_rows(const cli_args *args) {
+    const char *out = args_text(args, "output");
+    return rows_go_to(args, out ? out : args_text(args, "removed-documents"));
+}
+
 /* Prints a message and returns false when rows would go under the name of another format. */
-static bool check_rows_name(const cli_args *args) {
-    const char *out = args_text(args, "output"), *asked = args_text(args, "format");
+static bool check_rows_name(const cli_args *args, const char *out) {
+    const char *asked = args_text(args, "format");
     const char *named = is_stdout(out) ? NULL : doppel_input_format(out);
     for (size_t i = 0; named && i < args->operand_count; i++) {
         const char *format = asked ? asked : doppel_input_format(args->operands[i]);
@@ -395,23 +455,62 @@ static bool check_rows_name(const cli_args *args) {
     return true;
 }
 
+/* Prints a message and returns false when documents would go to a folder, or under the name of another format. */
+static bool check_documents_name(const cli_args *args, const char *option, const char *out, bool rows) {
+    struct stat there;
+    size_t length = strlen(out);
+    bool exists = !is_stdout(out) && !stat(out, &there) && S_ISDIR(there.st_mode);
+    if (exists || (length && out[length - 1] == '/')) {
+        const char *is = exists ? "is a folder" : "is the name of a folder";
+        if (!strcmp(option, "output") && (rows || get_tables()))
+            message("%s %s: --output-dir %s writes one file for each input there; or give -o the name of a file", out,
+                    is, out);
+        else
+            message("%s %s: give --%s the name of a file", out, is, option);
+        return false;
+    }
+    return rows && rows_go_to(args, out) ? check_rows_name(args, out) : check_jsonl_name(out);
+}
+
+/* Prints a message and returns false when --removed-documents cannot be combined with the other options. */
+static bool check_removed_documents(const cli_args *args) {
+    const char *out = args_text(args, "output"), *removed = args_text(args, "removed-documents");
+    if (!removed)
+        return true;
+    if (args_flag(args, "dry-run"))
+        message("--dry-run writes no documents: leave out --removed-documents, or --dry-run and --output");
+    else if (args_flag(args, "annotate"))
+        message("--annotate writes all documents: leave out --removed-documents");
+    else if (args_text(args, "output-dir"))
+        message("--removed-documents writes one file: give --output OUT instead of --output-dir");
+    else if (writes_tables(args))
+        message("--removed-documents does not write Parquet: --annotate writes all rows, and marks the removed ones");
+    else if (out && rows_go_to(args, out) != rows_go_to(args, removed))
+        message("--output %s and --removed-documents %s: give both the name of one format", out, removed);
+    else
+        return check_documents_name(args, "removed-documents", removed, true);
+    return false;
+}
+
 bool check_documents_output(const cli_args *args, bool rows) {
     const char *out = args_text(args, "output"), *folder = args_text(args, "output-dir");
-    bool dry = args_flag(args, "dry-run");
-    if (!out && !folder && !dry)
-        message("%s needs an output: -o OUT (- for stdout), or --dry-run", args->command->name);
+    bool dry = args_flag(args, "dry-run"), alone = wants_removed_alone(args);
+    if (alone && args_flag(args, "annotate") && !dry)
+        message("--annotate needs an output: -o OUT (- for stdout)");
+    else if (!out && !folder && !dry && !alone)
+        message("%s needs an output: -o OUT (- for stdout), %s--dry-run", args->command->name,
+                rows ? "--removed FILE for a list of the removed documents, or " : "or ");
     else if (out && folder)
         message("--output and --output-dir: give one of them");
     else if (folder && !rows && !get_tables())
         message("--output-dir writes Parquet: " WHERE_PARQUET_IS);
     else if (rows && args_flag(args, "annotate") && folder && !writes_tables(args))
-        message("--annotate writes JSONL to one file: give --output OUT instead of --output-dir");
+        message("--annotate writes one file: give --output OUT instead of --output-dir");
     else if (rows && args_text(args, "format") && writes_tables(args))
         message("--format reads no Parquet: leave it out");
-    else if (rows && !dry && writes_rows(args))
-        return check_rows_name(args);
     else
-        return dry || folder || writes_tables(args) || check_jsonl_name(out);
+        return check_removed_documents(args) &&
+               (dry || !out || writes_tables(args) || check_documents_name(args, "output", out, rows));
     return false;
 }
 
@@ -421,8 +520,9 @@ int try_outputs(const cli_args *args) {
         const char *path = args_text(args, written[i]);
         struct stat there;
         writer w;
-        /* Tables have a writer of their own. Who reads from a pipe takes its closing for the end. */
-        if (is_stdout(path) || is_table_name(path) ||
+        bool dry = !i && args_flag(args, "dry-run");
+        /* Tables have a writer of their own. A pipe is not tried: its reader would take the close for the end. */
+        if (dry || is_stdout(path) || is_table_name(path) ||
             (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
             continue;
         code = writer_open(&w, path, 1);

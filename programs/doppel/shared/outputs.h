@@ -26,13 +26,13 @@
 #define OUTPUT_DIR_OPTION                                                                               \
     {                                                                                                   \
         "output-dir", 0, OPTION_FILE, "DIR",                                                            \
-            "in place of --output: write one file for each input, under its own name below this folder" \
+            "instead of --output: write one file for each input, with the same name, below this folder" \
     }
 
-/* Writes to stdout: doppel_work.emit. A reader that has gone away ends the run quietly. */
+/* Writes to stdout: doppel_work.emit. If the reader has closed it, the run ends quietly. */
 doppel_status write_stdout(void *user, doppel_slice bytes);
 
-/* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has gone away). */
+/* Ends writing to stdout: `code`, or EXIT_STORE when it could not be written (not when the reader has closed it). */
 int finish_stdout(int code);
 
 /* Prints a text to stdout and frees it. Returns `code`, or EXIT_STORE when there was no memory for the text. */
@@ -43,10 +43,10 @@ int finish_text(text_buffer *t, int code);
 /* Writes a document's id, with what would break a line escaped. */
 doppel_status write_id(const doppel_document *document, doppel_output *output);
 
-/* Whether the reader of the output has gone away. */
+/* Whether the reader of stdout has closed it. */
 bool output_closed(void);
 
-/* Lines on their way out, many at a time. */
+/* Buffered lines of output. */
 typedef struct writer {
     doppel_writer *file; /* NULL: stdout */
     char *bytes;
@@ -61,8 +61,8 @@ bool is_stdout(const char *path);
 /* The value of --threads; 0: one for each CPU. */
 int output_threads(const cli_args *args);
 
-/* Opens a writer for a file (NULL: stdout), which is compressed on so many threads (0: one for each CPU). Prints a
- * message and returns the exit code when that cannot be. Close it in any case. */
+/* Opens a writer for a file (NULL: stdout), which is compressed on `threads` threads (0: one for each CPU). Prints a
+ * message and returns the exit code on failure. Close it in any case. */
 int writer_open(writer *w, const char *path, int threads);
 
 doppel_status writer_add(writer *w, const void *bytes, size_t length);
@@ -70,10 +70,10 @@ doppel_status writer_add(writer *w, const void *bytes, size_t length);
 /* The same for a text, which is empty then; DOPPEL_ERROR_MEMORY when it has failed. */
 doppel_status writer_add_text(writer *w, text_buffer *text);
 
-/* Writes what waits. */
+/* Writes what is buffered. */
 doppel_status writer_flush(writer *w);
 
-/* Room for a line of up to WRITER_LINE bytes, to be written there and then taken; NULL when what was before cannot be
+/* Room for a line of up to WRITER_LINE bytes: fill it, then call writer_take. NULL when earlier lines cannot be
  * written. */
 enum { WRITER_LINE = 64 };
 char *writer_line(writer *w);
@@ -82,10 +82,10 @@ static inline void writer_take(writer *w, size_t length) {
 }
 
 /* The same for pieces that come from several threads, which the file has in the order of their numbers, from 0 on
- * (doppel_writer_put): open, put ..., close. threads 0: as many as there are cores. */
+ * (doppel_writer_put): open, put ..., close. threads 0: one for each CPU. */
 int writer_open_pieces(writer *w, const char *path, int threads);
 doppel_status writer_put(writer *w, uint64_t number, doppel_slice bytes);
-/* What a call of the library gave that wrote to w->file: notes that stdout was closed (output_closed). */
+/* Takes the result of a library call that wrote to w->file: notes that stdout was closed (output_closed). */
 doppel_status writer_result(doppel_status status);
 
 /* Ends writing, `code` being how the work went: unless it is EXIT_DONE, a file is left as it was before. Returns
@@ -112,18 +112,19 @@ bool is_table_name(const char *path);
 /* Of a command that writes documents: whether they go to tables, by the name that --output has; with --output-dir, by
  * those of the inputs. */
 bool writes_tables(const cli_args *args);
-/* Prints a message and returns false when such a command has no output and no --dry-run, has two, or one with a name of
- * another format. `rows`: it can write rows of CSV and lines as they stand, and files of all formats to a folder. */
+/* Prints a message and returns false when such a command has no output (but --dry-run, --removed or
+ * --removed-documents), has two, or one that is a folder or has a name of another format. `rows`: it can write rows of
+ * CSV and lines unchanged, and files of all formats to a folder. */
 bool check_documents_output(const cli_args *args, bool rows);
 /* Whether such a command writes rows, by --format and the names of its inputs and its output. */
 bool writes_rows(const cli_args *args);
 
-/* Opens --output and the other files that are written, and leaves them as they were, so that one that cannot be written
- * is known before all the work. Returns an exit code, with a message unless it is EXIT_DONE. */
+/* Opens --output (but with --dry-run) and the other files that are written, and leaves them unchanged, so that one that
+ * cannot be written is reported before the work begins. Returns an exit code, with a message unless it is EXIT_DONE. */
 int try_outputs(const cli_args *args);
 
-/* Whether inputs could not be opened, and no others gave a document: then the output stays as it was. With a message if
- * there is one. */
+/* Whether inputs could not be opened, and no others gave a document: then the output is left unchanged, with a message
+ * if there is one. */
 bool nothing_read(const cli_args *args, const doppel_input_counts *counts);
 
 #endif

@@ -14,8 +14,8 @@ typedef struct loaded_recipe {
     char *stop_words;
 } loaded_recipe;
 
-/* The recipe `text` (NULL: page), with --bits, --stop-words and --df where the command has them. Complains and gives
- * the exit code when there is something wrong. Free it in any case. */
+/* The recipe `text` (NULL: page), with --bits, --stop-words and --df where the command has them. Prints a message and
+ * returns the exit code on failure. Free it in any case. */
 int load_recipe(const cli_args *args, const char *text, loaded_recipe *loaded);
 void free_recipe(loaded_recipe *loaded);
 

@@ -36,7 +36,7 @@ async function send(method, path, body, signal, type = "application/json") {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, {
-      title: "The server does not answer",
+      title: "The server does not respond",
       detail: "It may have been stopped, or the connection was lost.",
     });
   }
@@ -72,6 +72,7 @@ export const copiesOf = (id, values, signal) => call("GET", `${path(id)}/copies$
 export const documents = (values, signal) => call("GET", `${base()}/documents${query(values)}`, {signal});
 export const groups = (limit, signal) => call("GET", `${base()}/groups${query({limit})}`, {signal});
 export const stats = signal => call("GET", `${base()}/stats`, {signal});
+export const history = (step, signal) => call("GET", `${base()}/history${query({step})}`, {signal});
 export const backup = signal => call("POST", `${base()}/backups`, {body: {}, signal});
 export const expire = signal => call("POST", `${base()}/expire`, {body: {}, signal});
 export const compact = signal => call("POST", `${base()}/compact`, {body: {}, signal});
@@ -89,7 +90,10 @@ export const createRun = (file, values, signal) =>
   call("POST", `/v1/runs${query(values)}`, {body: file, signal, type: "application/octet-stream"});
 export const getRun = (id, signal) => call("GET", run(id), {signal});
 export const runEvents = (id, after, signal) => call("GET", runFile(id, "events", {after}), {signal});
+export const repeatRun = (id, values, signal) => call("POST", `${run(id)}${query(values)}`, {signal});
+export const runGroups = (id, values, signal) => call("GET", runFile(id, "groups", values), {signal});
 export const runExamples = (id, values, signal) => call("GET", runFile(id, "examples", values), {signal});
+export const runPair = (id, a, b, signal) => call("GET", runFile(id, "pair", {a, b}), {signal});
 export const deleteRun = (id, signal) => call("DELETE", run(id), {signal});
 export const download = async (path, signal) => (await answer("GET", path, {signal})).blob();
 

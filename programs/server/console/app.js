@@ -6,16 +6,16 @@ import {announce, el, options} from "./dom.js";
 import {hold, takesFiles} from "./dropped.js";
 import {problemCard} from "./problem.js";
 import {session} from "./session.js";
+import * as check from "./page_check.js";
 import * as compare from "./page_compare.js";
+import * as dedup from "./page_dedup.js";
 import * as documentPage from "./page_document.js";
-import * as file from "./page_file.js";
 import * as find from "./page_find.js";
 import * as groups from "./page_groups.js";
 import * as index from "./page_index.js";
 import * as overview from "./page_overview.js";
-import * as tryPage from "./page_try.js";
 
-const PAGES = {overview, try: tryPage, compare, file, groups, find, document: documentPage, index};
+const PAGES = {overview, check, dedup, compare, groups, find, document: documentPage, index};
 // The entry that is marked while a page without one is shown.
 const UNDER = {document: "find"};
 
@@ -122,8 +122,8 @@ takesFiles(
   document.body,
   promise => {
     hold(promise);
-    if (location.hash === "#/file") open(true);
-    else location.hash = "#/file"; // which opens it
+    if (location.hash === "#/dedup") open(true);
+    else location.hash = "#/dedup"; // which opens it
   },
   {anywhere: true},
 );

@@ -23,6 +23,7 @@ function frame(title, nothing) {
   new ResizeObserver(redraw).observe(place);
   function update(key, makeDraw, caption, rows) {
     words.textContent = caption;
+    words.hidden = key === "[]";
     if (key === shown) return;
     shown = key;
     draw = makeDraw;
@@ -63,11 +64,11 @@ function drawBars(title, bars, width) {
     ];
   });
   const axis = svg("line", {class: "axis", x1: 0, x2: width, y1: HEIGHT - BOTTOM, y2: HEIGHT - BOTTOM});
-  const told = bars
+  const described = bars
     .filter(bar => bar.value)
     .map(bar => `${bar.label}: ${count(bar.value)}`)
     .join(", ");
-  return picture(width, HEIGHT, `${title}. ${told}`, axis, ...shapes);
+  return picture(width, HEIGHT, `${title}. ${described}`, axis, ...shapes);
 }
 
 // heads: of the table. update([{label, value}], caption)
@@ -93,15 +94,14 @@ export function barChart(title, heads, nothing) {
 
 function drawLine(title, values, width) {
   if (values.length < 2) return null;
-  const height = 120,
-    low = height - 6,
+  const low = HEIGHT - BOTTOM,
     most = Math.max(...values, 1);
   const x = i => 1 + ((width - 2) * (i + LINE - values.length)) / (LINE - 1),
     y = value => low - ((low - 24) * value) / most;
   const points = values.map((value, i) => `${x(i).toFixed(1)},${y(value).toFixed(1)}`).join(" ");
   return picture(
     width,
-    height,
+    HEIGHT,
     `${title}: now ${count(Math.round(values.at(-1)))}, at most ${count(Math.round(most))}`,
     svg("polygon", {class: "area", points: `${x(0)},${low} ${points} ${x(values.length - 1)},${low}`}),
     svg("line", {class: "axis", x1: 0, x2: width, y1: low, y2: low}),
@@ -132,6 +132,120 @@ export function lineChart(title, nothing) {
   };
 }
 
+// ---- the last day ----
+
+const DAY = 24 * 3600e3;
+const clock = at => new Date(at).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
+
+// A history of the server as equal steps up to now, the oldest first: [{at, known, fresh, copies}], times in milliseconds.
+// Nothing is known of the time in which the index was not open.
+function stepsOf(history, now) {
+  const size = history.step * 60e3,
+    points = new Map(history.points.map(point => [Date.parse(point.time), point])),
+    last = Math.floor(now / size) * size;
+  return Array.from({length: DAY / size}, (_, i) => {
+    const at = last - DAY + (i + 1) * size,
+      {verdictsBy: by} = points.get(at) || {};
+    return {at, known: Boolean(by), fresh: by ? by.unique : 0, copies: by ? by.url + by.content + by.title : 0};
+  });
+}
+
+// Those that follow each other and of which nothing is known: [{from, to, why}], numbers of steps.
+function gapsOf(steps) {
+  const gaps = [];
+  steps.forEach((step, i) => {
+    if (step.known) return;
+    if (gaps.at(-1)?.to === i) gaps.at(-1).to++;
+    else gaps.push({from: i, to: i + 1, why: i ? "not running" : "no record"});
+  });
+  return gaps;
+}
+
+function drawDay(title, steps, width) {
+  if (!steps.some(step => step.fresh + step.copies)) return null;
+  const low = HEIGHT - BOTTOM,
+    wide = width / steps.length,
+    most = Math.max(...steps.map(step => step.fresh + step.copies)),
+    tall = value => ((low - TOP) * value) / most,
+    hours = width < 500 ? 6 : 3;
+  const gaps = gapsOf(steps).flatMap(({from, to, why}) => [
+    svg("rect", {class: "gap", x: wide * from, y: TOP, width: wide * (to - from), height: low - TOP}),
+    wide * (to - from) > 90 && svg("text", {x: (wide * (from + to)) / 2, y: (TOP + low) / 2 + 4}, why),
+  ]);
+  const bars = steps.flatMap(({at, fresh, copies}, i) => {
+    const bar = (kind, value, below) =>
+      value > 0 &&
+      svg("rect", {
+        class: kind,
+        x: wide * i,
+        y: low - tall(value + below),
+        width: Math.max(wide - 1, 1),
+        height: Math.max(tall(value), 1),
+      });
+    const time = new Date(at),
+      labelled = time.getMinutes() === 0 && time.getHours() % hours === 0 && wide * i > 20 && wide * i < width - 20;
+    return [
+      bar("part1", copies, 0),
+      bar("part0", fresh, copies),
+      labelled && svg("text", {x: wide * i, y: HEIGHT - 8}, clock(at)),
+    ];
+  });
+  const sum = kind => steps.reduce((all, step) => all + step[kind], 0);
+  return picture(
+    width,
+    HEIGHT,
+    `${title}: ${count(sum("fresh"))} new and ${count(sum("copies"))} copies in the last day`,
+    ...gaps,
+    ...bars,
+    svg("line", {class: "axis", x1: 0, x2: width, y1: low, y2: low}),
+    svg("text", {class: "start count", x: 0, y: 14}, `at most ${count(most)}`),
+  );
+}
+
+const dayRows = steps =>
+  steps.flatMap((step, i) => {
+    const gap = gapsOf(steps).find(({from}) => from === i);
+    if (gap) return [[`${clock(step.at)} to ${clock(steps[gap.to]?.at ?? Date.now())}`, gap.why, ""]];
+    return step.fresh + step.copies ? [[clock(step.at), count(step.fresh), count(step.copies)]] : [];
+  });
+
+// What an index did in the last day. update(history, now), as the server gives it, and the time in milliseconds.
+export function dayChart(title, nothing) {
+  const {figure, update} = frame(title, nothing);
+  figure.querySelector(".plot").after(legendOf([{label: "new", kind: "part0"}, {label: "copies", kind: "part1"}]));
+  return {
+    figure,
+    update(history, now) {
+      const steps = stepsOf(history, now),
+        idle = !steps.some(step => step.fresh + step.copies);
+      figure.querySelector(".legend").hidden = idle;
+      update(
+        idle ? "[]" : JSON.stringify(steps),
+        width => drawDay(title, steps, width),
+        `What was checked and added in the last day, in steps of ${history.step} minutes.`,
+        table(title, ["From", "New", "Copies"], dayRows(steps), [1, 2]),
+      );
+    },
+  };
+}
+
+// ---- parts of a whole ----
+
+// [{label, kind}], the label as it is shown.
+const legendOf = parts =>
+  el(
+    "ul",
+    {class: "legend"},
+    parts.map(({label, kind}) =>
+      el(
+        "li",
+        null,
+        svg("svg", {width: 12, height: 12, "aria-hidden": "true"}, svg("rect", {class: kind, width: 12, height: 12, rx: 3})),
+        label,
+      ),
+    ),
+  );
+
 function drawParts(title, parts, width) {
   const all = parts.reduce((sum, part) => sum + part.value, 0);
   if (!all) return null;
@@ -156,27 +270,16 @@ function drawParts(title, parts, width) {
 // One bar of several parts, with a legend. update([{label, value, kind}], caption)
 export function partsChart(title, nothing) {
   const {figure, update} = frame(title, nothing);
-  const legend = el("ul", {class: "legend"});
+  let legend = legendOf([]);
   figure.querySelector(".plot").after(legend);
   return {
     figure,
     update(parts, caption) {
       const all = parts.reduce((sum, part) => sum + part.value, 0);
       const share = part => percent(part.value / all, 1);
-      legend.replaceChildren(
-        ...(all ? parts : []).map(part =>
-          el(
-            "li",
-            null,
-            svg(
-              "svg",
-              {width: 12, height: 12, "aria-hidden": "true"},
-              svg("rect", {class: part.kind, width: 12, height: 12, rx: 3}),
-            ),
-            `${part.label} ${share(part)}`,
-          ),
-        ),
-      );
+      const now = legendOf(all ? parts.map(part => ({kind: part.kind, label: `${part.label} ${share(part)}`})) : []);
+      legend.replaceWith(now);
+      legend = now;
       update(
         all ? JSON.stringify(parts) : "[]",
         width => drawParts(title, parts, width),

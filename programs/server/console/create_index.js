@@ -32,19 +32,19 @@ export function createForm(choose, signal) {
   const make = async () => {
     const body = {preset: asked.preset.value, keepText: asked.keep.checked, onDuplicate: asked.copies.value};
     const made = await createIndex(asked.name.value, body, signal);
-    announce(`The index ${made.name} is made`);
+    announce(`Index ${made.name} created`);
     choose(made.name, false);
   };
   return el(
     "details",
     {class: "make"},
-    el("summary", null, "Make a new index"),
+    el("summary", null, "Create an index"),
     form(
       {novalidate: false},
       () => working(submit, place, make),
       box(
         "three",
-        field("Name", asked.name, "Of a-z, 0-9, _ and -."),
+        field("Name", asked.name, "Characters: a-z, 0-9, _ and -."),
         field("Preset", asked.preset),
         field("Copies", asked.copies),
       ),

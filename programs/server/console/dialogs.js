@@ -55,9 +55,9 @@ function showToken(wasWrong) {
     el(
       "p",
       {role: wasWrong ? "alert" : null},
-      wasWrong ? "The server does not know this token." : "This server requires a token.",
+      wasWrong ? "This token is not valid." : "This server requires a token.",
     ),
-    field("Token", input, "It is kept in this tab until you close it or sign out."),
+    field("Token", input, "It is kept in this tab until you close the tab or sign out."),
   );
   return ask("Sign in", body, {verb: "Sign in", class: "first"}, agreed => {
     if (!agreed) return false;

@@ -173,14 +173,14 @@ export function diffOf(a, b, passages) {
 export const wordCount = text => (text.match(WORD) || []).length;
 
 // The first or the last words of a text, with what stands around them.
-export function firstWords(text, most) {
+function firstWords(text, most) {
   WORD.lastIndex = 0;
   for (let i = 0; i < most; i++) if (!WORD.exec(text)) return text;
   const end = WORD.lastIndex;
   WORD.lastIndex = 0;
   return text.slice(0, end);
 }
-export function lastWords(text, most) {
+function lastWords(text, most) {
   const places = [...text.matchAll(WORD)].slice(-most);
   return places.length < most ? text : text.slice(places[0].index);
 }

@@ -25,7 +25,7 @@ async function asLines(files, name) {
     if (BINARY.test(path)) continue;
     lines.push(`${JSON.stringify({id: path, [PAGE.test(path) ? "html" : "text"]: await file.text()})}\n`);
   }
-  if (!lines.length) throw {title: "There is nothing to read", message: "The folder has no file with text."};
+  if (!lines.length) throw {title: "Nothing to read", message: "The folder has no text files."};
   return new File(lines, `${name}.jsonl`);
 }
 
@@ -68,7 +68,7 @@ export const taken = () => {
 export function takesFiles(place, take, {anywhere = false} = {}) {
   let depth = 0;
   const has = event => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
-  // Places inside that take a text of their own go first.
+  // Elements inside that take a text themselves go first.
   const mine = event => has(event) && !event.defaultPrevented && !(anywhere && event.target.closest?.(".source, .drop"));
   const over = on => place.classList.toggle("over", on);
   const listen = (name, act) => place.addEventListener(name, event => mine(event) && act(event));

@@ -11,9 +11,9 @@ export const REASONS = {
 // One sentence on why a document is a copy.
 export function reasonInWords(reason, evidence) {
   const e = evidence || {};
-  if (reason === "exact_url") return "It has the same URL, once both are brought to their canonical form.";
+  if (reason === "exact_url") return "It has the same URL in canonical form.";
   if (reason === "title_similarity")
-    return `Their titles are ${share(e.titleSimilarity)} the same.`;
+    return `Their titles are ${share(e.titleSimilarity)} similar.`;
   if (e.sameDigest) return "It has exactly the same words; case, punctuation and spaces do not count.";
   if (e.similarity !== null && e.similarity !== undefined)
     return `The two share ${share(e.similarity)} of their runs of words.`;
@@ -22,21 +22,24 @@ export function reasonInWords(reason, evidence) {
 
 const called = stored => (stored ? `“${plain(stored.title || stored.url || stored.id)}”` : "a document that is known");
 
+export const nearness = one => (one.similarity !== null ? share(one.similarity) : `${many(one.distance, "bit")} apart`);
+
 // A verdict in one sentence; `known` is as verdictCard takes it.
-export function sentence({verdict, original, compared, nearest}) {
+export function sentence({verdict, original, nearest, least}) {
   const e = verdict.evidence;
   if (verdict.known) return "Known: it was added before under this id.";
   if (!verdict.isDuplicate) {
     const lead = verdict.replaced ? "A new version: it replaced the old one" : "New";
-    if (nearest) return `${lead}: the nearest is ${called(nearest)}, ${share(nearest.similarity)} similar.`;
-    return verdict.replaced ? `${lead}.` : "New: nothing like it is known.";
+    if (nearest) return `${lead}; the nearest is ${called(nearest)} (${nearness(nearest)}).`;
+    if (verdict.replaced) return `${lead}.`;
+    return least === null
+      ? "New: neither its URL nor its title is known."
+      : `New: no known document is more than ${percent(least)} similar.`;
   }
-  if (e.sameDigest) return `A copy: word for word ${called(original)}.`;
-  if (compared && compared.passages.length)
-    return `${share(compared.containmentAB)} of ${called(original)} is here: ${many(compared.passages.length, "shared passage")}.`;
-  if (verdict.reason === "exact_url") return `A copy: it has the address of ${called(original)}.`;
+  if (e.sameDigest) return `A copy: the same words as ${called(original)}.`;
+  if (verdict.reason === "exact_url") return `A copy: the same URL as ${called(original)}.`;
   if (verdict.reason === "title_similarity")
-    return `A copy: its title is ${share(e.titleSimilarity)} that of ${called(original)}.`;
+    return `A copy: its title is ${share(e.titleSimilarity)} similar to that of ${called(original)}.`;
   if (e.similarity !== null) return `A copy: ${share(e.similarity)} similar to ${called(original)}.`;
   return `A copy: ${many(e.distance, "bit")} from ${called(original)}.`;
 }
@@ -55,14 +58,14 @@ export function evidenceRows(e) {
       "Similarity",
       share(e.similarity),
       e.verified
-        ? "Runs of words that both have, of all that either has; counted, not estimated."
-        : "Runs of words that both have, of all that either has.",
+        ? "Runs of words in both, as a share of those in either; counted, not estimated."
+        : "Runs of words in both, as a share of those in either.",
     ],
-    known(e.containment) && ["Containment", share(e.containment), "How much of this document the other one has."],
+    known(e.containment) && ["Containment", share(e.containment), "The share of this document that the other one contains."],
     known(e.distance) && [
       "Distance",
       many(e.distance, "bit"),
-      "How many bits of the fingerprints differ; few mean similar content.",
+      "Bits of the fingerprints that differ; few for similar content.",
     ],
     known(e.titleSimilarity) && [
       "Title similarity",
@@ -77,12 +80,12 @@ const number = (value, digits) => (value === null ? "–" : digits ? value.toFix
 
 // What each measure of a comparison means.
 const MEASURES = {
-  similarity: "Jaccard: of all runs of words that either has, the share that is in both.",
-  containmentAB: "Containment: the share of A's runs of words that B has.",
+  similarity: "Jaccard: runs of words in both, as a share of those in either.",
+  containmentAB: "Containment: the share of A's runs of words that are in B.",
   containmentBA: "The same the other way round: high on one side only means that one contains the other.",
-  distance: "Bits in which the fingerprints differ; of unrelated texts about half of them do.",
+  distance: "Bits of the fingerprints that differ: about half of them for unrelated texts.",
   signatureSimilarity: "The similarity, estimated from two MinHash signatures of 128 slots.",
-  cosine: "Of the vectors of word counts: 1 means the same words equally often, in any order.",
+  cosine: "Of the vectors of word counts: 1 for the same words equally often, in any order.",
   angle: "Between those vectors: 0° the same, 90° no word in common.",
   euclidean: "Between those vectors; grows with the length of the texts.",
   editDistance: "Characters to insert, delete or replace (Levenshtein), case and punctuation aside.",
@@ -114,15 +117,23 @@ export function measureRows(c) {
   ];
 }
 
-// How similar two texts are, in a sentence.
-export function likeness(c) {
-  if (c.sameDigest) return "The two have exactly the same words.";
-  if (!c.shinglesShared && !c.passages.length) return "The two have nothing in common.";
-  const passages = many(c.passages.length, "shared passage");
+// How similar two texts are, in a sentence; by which threshold the scale below it says.
+export function likeness(c, threshold) {
+  if (c.sameDigest) return "Copies: A and B have exactly the same words.";
+  if (!c.shinglesShared && !c.passages.length) return "Not copies: A and B have nothing in common.";
+  if (c.similarity === null) return "A and B have a passage in common.";
+  if (c.similarity >= threshold) return `Copies: A and B are ${share(c.similarity)} similar.`;
   const [most, of, where] =
     (c.containmentAB || 0) >= (c.containmentBA || 0) ? [c.containmentAB, "A", "B"] : [c.containmentBA, "B", "A"];
-  return `${share(most)} of ${of} is in ${where}: ${passages}.`;
+  const within = most >= threshold ? `, but ${share(most)} of ${of} is in ${where}` : "";
+  return `Not copies: A and B are ${share(c.similarity)} similar${within}.`;
 }
+
+// How much of each the other has.
+export const within = (c, a, b) =>
+  c.containmentAB === null || c.containmentBA === null
+    ? null
+    : `${share(c.containmentAB)} of ${a} is in ${b}, and ${share(c.containmentBA)} of ${b} in ${a}.`;
 
 // ---- an index ----
 

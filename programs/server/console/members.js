@@ -1,48 +1,43 @@
-// The copies that an index remembers under a document, each with why it is one and, where both texts are kept, how it
-// differs.
+// The copies that an index remembers under a document, each with why it is one and, where both texts are kept, what of
+// it the original has.
 import {compare, copiesOf, get} from "./api.js";
 import {box, button, el, name, soft} from "./dom.js";
-import {differences} from "./differences.js";
 import {reasonInWords} from "./explain.js";
 import {many, share} from "./format.js";
-import {working} from "./problem.js";
-import {documentLink, evidenceTable, folded} from "./verdict.js";
+import {twoTexts} from "./two_texts.js";
+import {documentLink, evidenceTable, expander, folded} from "./verdict.js";
 
 const STEP = 20;
 
-export async function differencesOf(original, copy, signal) {
+export async function bothTexts(original, copy, signal) {
   const kept = original.text ? original : await get(original.id, signal);
-  if (!kept.text) return soft("The index does not keep texts (--keep-text), so that the differences cannot be shown.");
+  if (!kept.text) return soft("The two texts cannot be shown: the index does not keep texts (--keep-text).");
   if (!copy.text)
     return soft(
-      "The text of this copy is not kept: an index keeps those of copies only if it stores them (--on-duplicate store).",
+      "The text of this copy is not kept: an index keeps texts of copies only with --on-duplicate store.",
     );
   const compared = await compare({a: {text: kept.text}, b: {text: copy.text}}, signal);
-  return differences({title: "A: the original", text: kept.text}, {title: "B: this copy", text: copy.text}, compared);
+  return twoTexts(
+    {title: "the original", name: kept.title || kept.id, text: kept.text},
+    {title: "this copy", name: copy.title || copy.id, text: copy.text},
+    compared,
+    {show: "shared"},
+  );
 }
 
 async function member(original, id, signal) {
   const copy = await get(id, signal);
   return [
     el("p", null, reasonInWords(copy.reason, copy.evidence), " ", documentLink(copy.id, "Its page")),
-    await differencesOf(original, copy, signal),
-    folded("What was measured", evidenceTable(copy.evidence)),
+    await bothTexts(original, copy, signal),
+    folded("Measures", evidenceTable(copy.evidence)),
   ];
 }
 
 const similarity = copy => (copy.evidence.similarity === null ? null : share(copy.evidence.similarity));
 
 function row(original, copy, signal) {
-  const place = box("inner");
-  const toggle = el("button", {type: "button", class: "small", "aria-expanded": "false"}, "Show");
-  toggle.addEventListener("click", () => {
-    const open = toggle.getAttribute("aria-expanded") === "false";
-    toggle.setAttribute("aria-expanded", String(open));
-    toggle.textContent = open ? "Hide" : "Show";
-    place.hidden = !open;
-    if (!open || place.childElementCount) return;
-    working(toggle, place, async () => place.replaceChildren(...(await member(original, copy.id, signal))));
-  });
+  const {toggle, place} = expander(() => member(original, copy.id, signal));
   const about = [copy.title && name(copy.id), copy.url && copy.url !== copy.id && name(copy.url)].filter(Boolean);
   return el(
     "li",
@@ -56,10 +51,10 @@ function row(original, copy, signal) {
 // `original` as the server stores it; `s`: the statistics of its index.
 export async function members(original, s, signal) {
   const {duplicates} = original;
-  if (!duplicates) return soft("No copy of it has come.");
+  if (!duplicates) return soft("It has no copies yet.");
   if (s.onDuplicate === "skip")
     return soft(
-      `${many(duplicates, "copy", "copies")} came. This index only counts copies (--on-duplicate skip): link or store remembers them.`,
+      `${many(duplicates, "copy", "copies")}. This index only counts copies (--on-duplicate skip); with link or store it remembers them.`,
     );
   const list = el("ul", {class: "documents"}),
     place = el("div");
@@ -69,9 +64,6 @@ export async function members(original, s, signal) {
     place.replaceChildren(page.next ? button("Show more copies", () => more(page.next)) : "");
     return page.documents.length;
   }
-  const shown = await more();
-  const told = shown
-    ? `${many(duplicates, "copy", "copies")} came.`
-    : `${many(duplicates, "copy", "copies")} came, and none of them is remembered any more.`;
-  return el("div", null, soft(told), list, place);
+  if (await more()) return el("div", null, list, place);
+  return soft(`${many(duplicates, "copy", "copies")}, none of which the index still has.`);
 }

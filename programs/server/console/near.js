@@ -8,7 +8,9 @@ const FEW = 20000;
 
 export const leastSimilarity = s => (s.documents <= FEW ? 0.3 : s.near === "similarity" ? s.similarity : 0.85);
 
-// A section that lists what is similar to a document ({id}) or to a body that is not there ({body}).
+const LISTED = 10;
+
+// A section that lists what is similar to a document ({id}), or to a body ({body}), without the document `but`.
 export async function nearSection(what, signal) {
   const list = el("div", {"aria-live": "polite"});
   const least = leastSimilarity(await stats(signal));
@@ -22,9 +24,10 @@ export async function nearSection(what, signal) {
     ),
   );
   async function fill() {
-    const values = {limit: 10, similarity: choose.value};
+    const values = {limit: LISTED + (what.but ? 1 : 0), similarity: choose.value};
     const found = await (what.body ? similar(what.body, values, signal) : similarTo(what.id, values, signal));
-    list.replaceChildren(nearList(found.results, "No document is as similar as that."));
+    const others = found.results.filter(one => one.id !== what.but).slice(0, LISTED);
+    list.replaceChildren(nearList(others, "No other document is that similar."));
   }
   choose.addEventListener("change", () =>
     fill().catch(error => {

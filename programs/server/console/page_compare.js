@@ -1,14 +1,13 @@
-// Compare: two texts or pages side by side, and every measure on them.
+// Compare two texts: texts or pages side by side, and every measure on them.
 import {compare} from "./api.js";
-import {announce, box, button, el, field, form, lead, options, outcome, table} from "./dom.js";
+import {announce, box, button, card, el, field, form, lead, options, outcome, table} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
-import {likeness, measureRows} from "./explain.js";
-import {differences} from "./differences.js";
-import {sideBySide} from "./passages.js";
-import {scale} from "./scale.js";
+import {likeness, measureRows, within} from "./explain.js";
+import {scale, USUAL} from "./scale.js";
 import {folded} from "./verdict.js";
 import {problemCard, working} from "./problem.js";
 import {source} from "./source.js";
+import {twoTexts} from "./two_texts.js";
 
 const RECIPES = [
   ["page", "page: runs of 5 words"],
@@ -22,20 +21,9 @@ function measures(compared) {
     value,
     el("span", {class: "soft"}, meaning),
   ]);
-  const made = table("How alike they are", ["Measure", "Value", "Meaning"], rows);
+  const made = table("How similar they are", ["Measure", "Value", "Meaning"], rows);
   made.classList.add("measures");
-  return folded("Every measure", made);
-}
-
-// The passages, which may stand in another order; made when they are asked for.
-function shared(left, right, compared) {
-  if (!compared.passages.length) return null;
-  const details = folded(`The passages that both have, ${compared.passages.length} of them, in any order`);
-  details.addEventListener(
-    "toggle",
-    () => details.childElementCount < 2 && details.append(sideBySide(left, right, compared)),
-  );
-  return details;
+  return folded("All measures", made);
 }
 
 async function run(asked, place, signal) {
@@ -48,19 +36,24 @@ async function run(asked, place, signal) {
   const compared = await compare({a, b, recipe: asked.recipe.value, minWords: Number(asked.words.value) || 5}, signal);
   const left = {title: "A", text: compared.textA || a.text || ""},
     right = {title: "B", text: compared.textB || b.text || ""};
+  const said = likeness(compared, USUAL),
+    copies = compared.sameDigest || compared.similarity >= USUAL;
   outcome(
     place,
     el(
       "section",
-      {class: "card"},
-      el("h2", null, likeness(compared)),
-      compared.similarity !== null && scale(compared.similarity, 0.8),
-      differences(left, right, compared, {sides: !matchMedia("(max-width: 820px)").matches}),
-      shared(left, right, compared),
+      {class: `card verdict ${copies ? "copy" : "new"}`},
+      el("h2", null, said),
+      compared.similarity !== null && scale(compared.similarity, USUAL),
+      el("p", null, within(compared, "A", "B")),
       measures(compared),
     ),
+    card(
+      "The two texts",
+      twoTexts(left, right, compared, {sides: !matchMedia("(max-width: 820px)").matches}),
+    ),
   );
-  announce(likeness(compared));
+  announce(said);
 }
 
 function makeForm() {
@@ -81,9 +74,9 @@ export async function show(root, route, signal) {
     asked.b.set(SECOND.text);
   };
   root.append(
-    el("h1", null, "Compare"),
+    el("h1", null, "Compare two texts"),
     lead(
-      "Two texts or pages, side by side. Nothing is remembered. To see how it works, fill in ",
+      "How similar two texts or pages are, and what they share. Nothing is stored. To try it, fill in ",
       button("two versions of an article", fillIn, {class: "link"}),
       ".",
     ),

@@ -1,10 +1,10 @@
-// A document: what is known of it, what is similar, its copies; and how to forget it.
+// A document: what is known of it, what is similar, its copies; and a button that removes it.
 import {get, orNull, remove, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, card, el, facts, name, plain, soft} from "./dom.js";
 import {reasonInWords, REASONS} from "./explain.js";
 import {count, many, time} from "./format.js";
-import {differencesOf, members} from "./members.js";
+import {bothTexts, members} from "./members.js";
 import {nearSection} from "./near.js";
 import {working} from "./problem.js";
 import {documentLink, evidenceTable, folded} from "./verdict.js";
@@ -55,25 +55,25 @@ async function copyOf(d, signal) {
       `, by ${REASONS[d.reason]}. `,
       reasonInWords(d.reason, d.evidence),
     ),
-    original ? await differencesOf(original, d, signal) : soft("Its original no longer exists."),
-    folded("What was measured", evidenceTable(d.evidence)),
+    original ? await bothTexts(original, d, signal) : soft("Its original was removed."),
+    folded("Measures", evidenceTable(d.evidence)),
   );
 }
 
-async function forget(d, signal) {
+async function removeDocument(d, signal) {
   const copies = d.aliases.length
     ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) no longer matches, either.`
     : "";
   if (
     !(await confirm(
-      "Forget this document?",
-      `Copies of it will be new from then on.${copies} This cannot be undone.`,
-      "Forget it",
+      "Remove this document?",
+      `Its copies will count as new documents.${copies} This cannot be undone.`,
+      "Remove",
     ))
   )
     return;
   await remove(d.id, signal);
-  announce("The document is forgotten");
+  announce("Document removed");
   location.hash = "#/find";
 }
 
@@ -82,8 +82,8 @@ export async function show(root, route, signal) {
   const place = box("place");
   const button = el(
     "button",
-    {type: "button", class: "danger", on: {click: () => working(button, place, () => forget(d, signal))}},
-    "Forget this document",
+    {type: "button", class: "danger", on: {click: () => working(button, place, () => removeDocument(d, signal))}},
+    "Remove this document",
   );
   root.append(
     el("p", {class: "back"}, el("a", {href: "#/find"}, "Find another")),
@@ -101,7 +101,7 @@ export async function show(root, route, signal) {
         el("h2", {id: "kept-text"}, "Text"),
         el(
           "div",
-          {class: "passages", tabindex: 0, role: "region", "aria-labelledby": "kept-text", dir: "auto"},
+          {class: "text", tabindex: 0, role: "region", "aria-labelledby": "kept-text", dir: "auto"},
           plain(d.text),
         ),
       ),

@@ -1,4 +1,4 @@
-// Find: a document by its id, its URL or its title.
+// Find a document by its id, its URL or its title.
 import {documents, get, orNull, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, name, options, outcome, soft} from "./dom.js";
 import {many, percent, share, time} from "./format.js";
@@ -27,16 +27,16 @@ function found(stored, how) {
 
 async function byTitle(title, signal) {
   const [stored] = (await documents({title: title.slice(0, 1000), limit: 1}, signal)).documents;
-  return stored && found(stored, `Found by its title, ${share(stored.titleSimilarity)} the same`);
+  return stored && found(stored, `Found by its title, ${share(stored.titleSimilarity)} similar`);
 }
 
 async function nothing(signal) {
   const s = await stats(signal);
   const titles = s.titles
-    ? `A title has to be at least ${percent(s.titleSimilarity)} the same, and have ten characters.`
+    ? `Titles of at least ten characters are found if they are ${percent(s.titleSimilarity)} similar.`
     : "This index does not compare titles.";
-  const about = "Ids must be exact. URLs may be written in any form that leads to the same page. ";
-  return card("Nothing was found", soft(about, titles));
+  const about = "Ids must match exactly. URLs may be in any form of the same address. ";
+  return card("Nothing found", soft(about, titles));
 }
 
 async function run(wanted, place, signal) {
@@ -60,7 +60,7 @@ function listed(stored) {
   return el(
     "li",
     null,
-    box("line", documentLink(stored.id, stored.title || stored.id), el("span", {class: "soft"}, time(stored.added))),
+    documentLink(stored.id, stored.title || stored.id),
     soft(
       stored.title && [name(stored.id), " · "],
       stored.originalId
@@ -68,6 +68,7 @@ function listed(stored) {
         : stored.duplicates
           ? many(stored.duplicates, "copy", "copies")
           : "no copies",
+      ` · ${time(stored.added)}`,
     ),
   );
 }
@@ -85,7 +86,7 @@ function browse(signal) {
         ? button("Show more", () => more(page.next))
         : list.childElementCount
           ? ""
-          : el("p", {class: "nothing"}, "There is none."),
+          : el("p", {class: "nothing"}, "None."),
     );
   }
   const again = () => {
@@ -110,15 +111,15 @@ export async function show(root, route, signal) {
       const wanted = input.value.trim();
       if (wanted) await run(wanted, place, signal);
       else
-        outcome(place, problemCard({title: "There is nothing to look for", message: "Give an id, a URL or a title."}));
+        outcome(place, problemCard({title: "Nothing to find", message: "Give an id, a URL or a title."}));
     });
   const send = () => {
     history.replaceState(null, "", `#/find?q=${encodeURIComponent(input.value.trim())}`);
     look();
   };
   root.append(
-    el("h1", null, "Find"),
-    lead("A document by its id, its URL or its title."),
+    el("h1", null, "Find a document"),
+    lead("By id, URL or title; or browse all documents."),
     form({class: "card", role: "search"}, send, field("Id, URL or title", input), box("buttons", submit)),
     place,
     browse(signal),

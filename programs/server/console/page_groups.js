@@ -1,4 +1,4 @@
-// Groups: the documents with the most copies.
+// Groups of copies: the documents with the most copies.
 import {get, groups, stats} from "./api.js";
 import {box, el, name, soft} from "./dom.js";
 import {count, many, time} from "./format.js";
@@ -8,15 +8,16 @@ import {documentLink} from "./verdict.js";
 
 const STEP = 20;
 
-function reasons(by) {
-  return [
-    [by.url, "by URL"],
-    [by.content, "by content"],
-    [by.title, "by title"],
-  ]
-    .filter(([n]) => n)
-    .map(([n, words]) => `${count(n)} ${words}`)
-    .join(", ");
+// "9 copies by content", "9 copies: 7 by content, 2 by URL"
+function copiesInWords(one) {
+  const {url, content, title} = one.duplicatesBy,
+    copies = many(one.duplicates, "copy", "copies");
+  const by = [
+    [content, "by content"],
+    [url, "by URL"],
+    [title, "by title"],
+  ].filter(([n]) => n);
+  return by.length === 1 ? `${copies} ${by[0][1]}` : `${copies}: ${by.map(([n, words]) => `${count(n)} ${words}`).join(", ")}`;
 }
 
 function group(one, signal) {
@@ -31,8 +32,8 @@ function group(one, signal) {
       el(
         "span",
         {class: "soft"},
-        `${many(one.duplicates, "copy", "copies")}: ${reasons(one.duplicatesBy)}`,
-        one.lastDuplicate ? `. The last came ${time(one.lastDuplicate)}.` : "",
+        copiesInWords(one),
+        one.lastDuplicate ? `. The last one: ${time(one.lastDuplicate)}.` : "",
       ),
     ),
     place,
@@ -44,8 +45,7 @@ function group(one, signal) {
     try {
       const [whole, s] = await Promise.all([get(one.id, signal), stats(signal)]);
       place.replaceChildren(
-        el("p", null, "The original is ", documentLink(one.id), "."),
-        el("h3", null, "Copies"),
+        el("p", null, "The original is ", documentLink(one.id), ". Its copies:"),
         await members(whole, s, signal),
       );
     } catch (error) {
@@ -59,8 +59,8 @@ function group(one, signal) {
 export async function show(root, route, signal) {
   const list = el("div");
   root.append(
-    el("h1", null, "Groups"),
-    el("p", {class: "lead"}, "The originals with the most copies, the largest group first. Show a copy to see how it differs."),
+    el("h1", null, "Groups of copies"),
+    el("p", {class: "lead"}, "The originals with the most copies, the largest group first. Show a copy to see what it shares with its original."),
     list,
   );
   async function fill(limit) {
@@ -71,8 +71,8 @@ export async function show(root, route, signal) {
         el(
           "p",
           {class: "card nothing"},
-          "No copy has come yet. ",
-          el("a", {href: "#/try"}, "Try two versions of an article"),
+          "No copies yet. ",
+          el("a", {href: "#/check"}, "Check two versions of an article"),
           ".",
         ),
       );

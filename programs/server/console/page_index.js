@@ -20,7 +20,7 @@ import {session} from "./session.js";
 function titlesInWords(s) {
   if (!s.titles) return "are not looked at";
   const veto = s.titleVeto ? ", unless the texts are quite different" : "";
-  return `At least ${percent(s.titleSimilarity)} the same title is a copy${veto}`;
+  return `A title that is at least ${percent(s.titleSimilarity)} similar is a copy${veto}`;
 }
 
 function made(s) {
@@ -30,7 +30,7 @@ function made(s) {
       ["Preset", presetInWords(s.preset)],
       ["Recipe", recipeInWords(s.recipe), el("br"), el("code", null, s.recipe)],
       ["Near", nearInWords(s)],
-      ["Short texts", `With fewer than ${many(s.minWords, "word")} only the very same words are a copy`],
+      ["Short texts", `With fewer than ${many(s.minWords, "word")}, only the same words are a copy`],
       ["Titles", titlesInWords(s)],
       ["Plan", planInWords(s)],
       ["Copies", DUPLICATES[s.onDuplicate] || s.onDuplicate],
@@ -44,7 +44,7 @@ function made(s) {
 function sizes(s) {
   const memory = size => [bytes(size), perDocument(size, s.documents)].filter(Boolean).join(", ");
   return card(
-    "What it holds",
+    "Contents",
     facts([
       ["Documents", `${count(s.documents)} and ${many(s.copies, "copy", "copies")}`],
       ["Added", s.oldest ? `${time(s.oldest)} to ${time(s.newest)}` : "none yet"],
@@ -77,12 +77,12 @@ function action(title, text, verb, work) {
 
 function actions(signal) {
   return card(
-    "What can be done",
+    "Maintenance",
     box(
       "three",
       action(
         "Back up",
-        "Writes a whole copy to the server's folder of backups, while the server keeps running.",
+        "Writes a complete copy to the server's backup folder, while the server keeps running.",
         "Back up now",
         async () => {
           const answer = await backup(signal);
@@ -90,16 +90,16 @@ function actions(signal) {
         },
       ),
       action(
-        "Remove what has expired",
-        "It no longer matches in any case; this frees its space at once.",
+        "Remove expired documents",
+        "They no longer match; this frees their space now.",
         "Remove expired",
         async () => `${many((await expire(signal)).expired, "document")} removed.`,
       ),
-      action("Compact", "Brings the file to its smallest form. Other requests go on meanwhile.", "Compact", async () => {
+      action("Compact", "Makes the file as small as possible. The index stays in use.", "Compact", async () => {
         if (
           !(await confirm(
             "Compact this index?",
-            "Other requests go on meanwhile; for a large index this takes a while.",
+            "The index stays in use; this takes a while for a large index.",
             "Compact",
           ))
         )
@@ -120,7 +120,7 @@ async function drop(one, signal) {
   if (
     !(await confirm(
       `Drop the index ${one.name}?`,
-      `It forgets ${many(one.documents, "document")}. This cannot be undone.`,
+      `${many(one.documents, "document")} will be deleted. This cannot be undone.`,
       "Drop it",
     ))
   )

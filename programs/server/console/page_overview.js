@@ -1,11 +1,13 @@
 // Overview: what the index holds and does, live.
-import {stats} from "./api.js";
-import {barChart, LINE, lineChart, partsChart} from "./charts.js";
+import {history, stats} from "./api.js";
+import {barChart, dayChart, LINE, lineChart, partsChart} from "./charts.js";
 import {box, el, table, tile} from "./dom.js";
-import {remember} from "./history.js";
 import {count, least, many, microseconds, percent, percentile, rate, seconds, short, used} from "./format.js";
 
 const EVERY = 2000;
+// Minutes of a step of the last day, and milliseconds after which it is looked at again though nothing was done.
+const STEP = 15,
+  AGAIN = 60000;
 
 // Rates from two polls; null until there are two, and when the server was restarted.
 function rates(before, now) {
@@ -40,15 +42,15 @@ function makeParts() {
     checks: tile("Checks a second"),
     adds: tile("Adds a second"),
     copies: tile("Duplicates"),
-    verdicts: partsChart("Verdicts by reason", "No document was checked or added yet. Try one."),
-    line: lineChart("Checks and adds a second", "The line begins in a moment."),
+    verdicts: partsChart("Verdicts by reason", "No document has been checked or added yet."),
+    line: lineChart("Checks and adds a second", "The chart starts in a moment."),
     distances: barChart(
       "Distance of copies by content",
       ["Bits that differ", "Copies"],
-      "No copy was found by its content yet.",
+      "No copy has been found by its content yet.",
     ),
-    times: barChart("How long checks take", ["At least", "Checks"], "Nothing was checked yet."),
-    hours: barChart("Checks and adds by the hour", ["Hour", "Checks and adds"], "The first hour begins now."),
+    times: barChart("How long checks take", ["At least", "Checks"], "Nothing has been checked yet."),
+    day: dayChart("The last day", "Nothing was checked or added in the last day."),
     exact: box("card"),
   };
 }
@@ -76,24 +78,28 @@ function showCharts(p, s, points) {
   p.line.update(points, "The last two minutes.");
   p.distances.update(
     distanceBars(s.distances),
-    "Copies found by content, by the bits in which their fingerprints differ from the original's.",
+    "Copies found by content, by the number of fingerprint bits that differ.",
   );
-  p.times.update(timeBars(s.checkTime), "Checks by the time they took; a bar begins at the time below it.");
+  p.times.update(timeBars(s.checkTime), "Checks by duration; each bar starts at the time below it.");
 }
 
 function live(p, state, signal) {
   const points = [];
   let before = null,
-    key = "";
+    key = "",
+    looked = 0;
   async function poll() {
     const s = await stats(signal);
     const now = rates(before, s);
     if (now) points.push(now.checks + now.adds);
     if (points.length > LINE) points.shift();
+    if (!before || before.checks !== s.checks || before.adds !== s.adds || Date.now() - looked > AGAIN) {
+      looked = Date.now();
+      p.day.update(await history(STEP, signal), looked);
+    }
     before = s;
     showTiles(p, s, now);
     showCharts(p, s, [...points]);
-    p.hours.update(remember(s), "The last day, as this browser has seen it; restarts of the server do not end it.");
     const times = JSON.stringify([s.checkTime, s.addTime, s.commitTime]);
     if (times !== key) p.exact.replaceChildren(el("h2", null, "Times"), timesTable(s));
     key = times;
@@ -125,7 +131,7 @@ export async function show(root, route, signal) {
     box("title", el("h1", null, "Overview"), box("state", state, pause)),
     box("tiles", p.documents.box, p.checks.box, p.adds.box, p.copies.box),
     p.verdicts.figure,
-    p.hours.figure,
+    p.day.figure,
     box("two even", p.line.figure, p.distances.figure),
     box("two even", p.times.figure, p.exact),
   );

@@ -2,14 +2,14 @@
 import {announce, el, outcome, soft} from "./dom.js";
 
 const HINTS = {
-  401: "Sign in with a token that the server knows.",
+  401: "Sign in with a valid token.",
   403: "Your token does not allow this. Ask the operator of the server for one that does.",
   404: "It may have been removed, or have expired.",
   409: "Another operation is in progress, or it already exists. Try again in a moment.",
   413: "It is larger than the server accepts.",
   429: "Too many requests at once. Wait a moment.",
   501: "The server was started without what this needs.",
-  503: "The server is busy, about to stop, or its store does not answer. Try again in a moment.",
+  503: "The server is busy, about to stop, or its store does not respond. Try again in a moment.",
 };
 
 export function problemCard(error) {

@@ -3,7 +3,7 @@ import {announce, box, button, el, field, options} from "./dom.js";
 import {many} from "./format.js";
 
 const KINDS = [
-  ["auto", "Text or page: guess"],
+  ["auto", "Text or page: detect"],
   ["text", "Text"],
   ["html", "Page (HTML)"],
 ];
@@ -37,9 +37,9 @@ function takesDrops(place, area, changed) {
 export function source(label, rows = 10) {
   const area = el("textarea", {rows, spellcheck: "false", dir: "auto"});
   const kind = el("select", {"aria-label": `${label}: kind`}, options(KINDS, "auto"));
-  const told = el("span", {class: "soft"}, "0 words");
+  const counted = el("span", {class: "soft"}, "0 words");
   const changed = () => {
-    told.textContent = `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`;
+    counted.textContent = `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`;
   };
   const isPage = () => (kind.value === "auto" ? looksLikePage(area.value) : kind.value === "html");
   const file = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", accept: ENDINGS});
@@ -54,7 +54,7 @@ export function source(label, rows = 10) {
       kind,
       button("Choose a file", () => file.click(), {class: "plain"}),
       file,
-      told,
+      counted,
     ),
   );
   takesDrops(place, area, changed);

@@ -1,8 +1,9 @@
 // A verdict: one sentence, a scale with the threshold, what was measured folded away; and lists of documents.
 import {box, el, name, soft, table} from "./dom.js";
-import {evidenceRows, reasonInWords, REASONS, sentence} from "./explain.js";
+import {evidenceRows, nearness, reasonInWords, REASONS, sentence, within} from "./explain.js";
 import {many, share} from "./format.js";
-import {measured, scale, thresholdOf} from "./scale.js";
+import {working} from "./problem.js";
+import {scaleOf} from "./scale.js";
 
 export const documentLink = (id, text) => el("a", {href: `#/document/${encodeURIComponent(id)}`}, name(text || id));
 
@@ -12,7 +13,7 @@ export function evidenceTable(evidence) {
     value,
     el("span", {class: "soft"}, meaning),
   ]);
-  const made = table("What was measured on the two", ["Measure", "Value", "Meaning"], rows);
+  const made = table("Measures of the two", ["Measure", "Value", "Meaning"], rows);
   made.classList.add("measures");
   return made;
 }
@@ -20,26 +21,48 @@ export function evidenceTable(evidence) {
 export const folded = (title, ...children) =>
   el("details", {class: "measured"}, el("summary", null, title), ...children);
 
-// All that is known of an answer: {verdict, original, compared, nearest, stats, added}. `original` is what it is a copy
-// of, as stored; `nearest` the most similar document that it is no copy of; each may be null.
+// A button that shows and hides a place: {toggle, place}. make() gives a promise of its elements, when it is first shown.
+export function expander(make) {
+  const place = box("inner"),
+    toggle = el("button", {type: "button", class: "small", "aria-expanded": "false"}, "Show");
+  toggle.addEventListener("click", () => {
+    const open = toggle.getAttribute("aria-expanded") === "false";
+    toggle.setAttribute("aria-expanded", String(open));
+    toggle.textContent = open ? "Hide" : "Show";
+    place.hidden = !open;
+    if (!open || place.childElementCount) return;
+    working(toggle, place, async () => place.replaceChildren(...(await make())));
+  });
+  return {toggle, place};
+}
+
+// What the sentence does not say yet.
+function why({reason, evidence}, compared) {
+  const contained = compared && !evidence.sameDigest && within(compared, "the original", "this one");
+  return reason === "content_hash" && contained ? contained : [reasonInWords(reason, evidence), contained].filter(Boolean).join(" ");
+}
+
+// All that is known of an answer: {verdict, original, compared, nearest, least, stats, added}. `original` is what it is a
+// copy of, as stored; `nearest` the most similar document that it is no copy of, of those that are more similar than
+// `least`; each may be null.
 export function verdictCard(known) {
-  const {verdict, nearest, stats, added} = known,
+  const {verdict, nearest, stats, added, compared} = known,
     copy = verdict.isDuplicate || verdict.known;
   const said =
     added &&
-    (verdict.known ? "It is there already." : copy ? "It was counted as a copy of its original." : "It was added.");
-  const value = verdict.isDuplicate ? measured(verdict.evidence, stats) : nearest && nearest.similarity;
+    (verdict.known ? "It is already in the index." : copy ? "Counted as a copy of its original." : "Added.");
+  const measured = verdict.isDuplicate ? verdict.reason === "content_hash" && verdict.evidence : nearest;
   return el(
     "section",
     {class: `card verdict ${copy ? "copy" : "new"}`, "aria-labelledby": "verdict"},
     el("h2", {id: "verdict"}, sentence(known)),
     said && el("p", {class: "said"}, said),
-    value !== null && value !== undefined && verdict.reason !== "title_similarity" && scale(value, thresholdOf(stats)),
+    measured && scaleOf(measured, stats),
     verdict.isDuplicate &&
       el(
         "p",
         null,
-        reasonInWords(verdict.reason, verdict.evidence),
+        why(verdict, compared),
         " The original is ",
         documentLink(verdict.originalId, known.original && known.original.title),
         ".",
@@ -48,7 +71,7 @@ export function verdictCard(known) {
     !copy && verdict.id && added && el("p", null, "Its id is ", documentLink(verdict.id), "."),
     verdict.isDuplicate &&
       folded(
-        "What was measured",
+        "Measures",
         soft(`Found by ${REASONS[verdict.reason] || verdict.reason}, with a confidence of ${share(verdict.confidence)}.`),
         evidenceTable(verdict.evidence),
       ),
@@ -68,13 +91,13 @@ export function nearList(results, nothing) {
         box(
           "line",
           documentLink(one.id, one.title || one.id),
-          el("span", {class: "score"}, one.similarity !== null ? share(one.similarity) : many(one.distance, "bit")),
+          el("span", {class: "score"}, nearness(one)),
         ),
         soft(
           [
             one.title && name(one.id),
             one.url && one.url !== one.id && name(one.url),
-            one.distance !== null && `${many(one.distance, "bit")} apart`,
+            one.similarity !== null && one.distance !== null && `${many(one.distance, "bit")} apart`,
             one.aliases.length > 0 && many(one.aliases.length, "linked copy", "linked copies"),
           ]
             .filter(Boolean)

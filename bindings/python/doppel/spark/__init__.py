@@ -42,8 +42,8 @@ def sketch(df: DataFrame, *, partitions: int | None = None, work: str | None = N
     shingle hashes; docs/FORMAT.md section 12, kind 3).
     """
     settings = Settings(**options)
-    run = Run(df, settings, partitions, work)
-    return _held(sketches_of(run, df), run)
+    with Run(df, settings, partitions, work) as run:
+        return _held(sketches_of(run, df), run)
 
 
 def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = None, work: str | None = None,
@@ -65,12 +65,12 @@ def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = Non
     (release() frees them) or in `work`.
     """
     settings = Settings(**options)
-    run = Run(df, settings, partitions, work)
-    _check_run(run, df, "dedup")
-    found = find_keys(run, df)
-    decisions, copies = make_decisions(run, df, found)
-    run.release(besides="decide")
-    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
+    with Run(df, settings, partitions, work) as run:
+        _check_run(run, df, "dedup")
+        found = find_keys(run, df)
+        decisions, copies = make_decisions(run, df, found)
+        run.release(besides="decide")
+        return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
 
 
 def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -79,16 +79,16 @@ def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = 
     Gives a DataFrame with id, group (the id of the kept document), kept, reason and similarity, a row for each document.
     """
     settings = Settings(**options)
-    run = Run(df, settings, partitions, work)
-    _check_run(run, df, "cluster")
-    found = find_keys(run, df)
-    decisions, copies = make_decisions(run, df, found)
-    ids = df.select(_id(df, settings).alias("id"))
-    groups = ids.join(beside(decisions, copies), "id", "left").select(
-        "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
-        "similarity")
-    run.release(besides="decide")
-    return _held(groups, run, decisions, found.count, copies)
+    with Run(df, settings, partitions, work) as run:
+        _check_run(run, df, "cluster")
+        found = find_keys(run, df)
+        decisions, copies = make_decisions(run, df, found)
+        ids = df.select(_id(df, settings).alias("id"))
+        groups = ids.join(beside(decisions, copies), "id", "left").select(
+            "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
+            "similarity")
+        run.release(besides="decide")
+        return _held(groups, run, decisions, found.count, copies)
 
 
 def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = None, **options: Any) -> DataFrame:
@@ -97,11 +97,11 @@ def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = No
     Gives a DataFrame with a, b (the greater id, as bytes), distance and similarity, in no order.
     """
     settings = Settings(**options)
-    run = Run(df, settings, partitions, work)
-    _check_run(run, df, "pairs")
-    made = make_pairs(run, df, find_keys(run, df))
-    run.release(besides="pairs")
-    return _held(made, run)
+    with Run(df, settings, partitions, work) as run:
+        _check_run(run, df, "pairs")
+        made = make_pairs(run, df, find_keys(run, df))
+        run.release(besides="pairs")
+        return _held(made, run)
 
 
 def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bool = True,
@@ -115,15 +115,15 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
     options are those of dedup(), and those that shape sketches must be those of the table.
     """
     settings = Settings(**options)
-    run = Run(df, settings, partitions, work)
-    _check_run(run, df, "dedup_against")
-    found = find_keys(run, df)
-    known, step = known_sketches(run, old)
-    decisions, copies = make_decisions(run, df, found, known)
-    if append:
-        append_sketches(run, df, decisions, old, step)
-    run.release(besides="decide")
-    return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
+    with Run(df, settings, partitions, work) as run:
+        _check_run(run, df, "dedup_against")
+        found = find_keys(run, df)
+        known, step = known_sketches(run, old)
+        decisions, copies = make_decisions(run, df, found, known)
+        if append:
+            append_sketches(run, df, decisions, old, step)
+        run.release(besides="decide")
+        return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
 
 
 def release(result: DataFrame) -> None:

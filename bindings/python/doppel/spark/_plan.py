@@ -16,7 +16,7 @@ import time
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, functions as f
 
-from ._remote import refusals, remote
+from ._remote import WRITE_IT, refusals, remote
 from ._settings import ORDER, Settings
 
 TYPE_CHECKING = False
@@ -65,6 +65,15 @@ class Run:
     def _default_partitions(self) -> int:
         configured = int(self.spark.conf.get("spark.sql.shuffle.partitions"))
         return max(configured, 1)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, failed: Any, *_: object) -> None:
+        """What a run that failed has kept is freed: Spark would take it for what another run on the same DataFrame asks
+        for."""
+        if failed is not None:
+            self.release()
 
     # ---- stages ----
 
@@ -381,7 +390,7 @@ def together(run: Run, frame: DataFrame, found: Found, known: DataFrame | None) 
     links, link_count = make_links(run, found, known)
     components, nodes = make_components(run, links, link_count)
     linked = beside(components, nodes)
-    members, counts = run.stage("gather", found.documents.join(linked, "node").select("id", "component"))
+    members, counts = run.stage("gather", found.documents.join(linked, "node").select("id", "component", "node"))
     id = run.settings.named["id"]
     chosen = documents(frame, run.settings).join(beside(members, counts["rows"]).withColumnRenamed("id", id), id)
     seen = Observation(f"doppel {run.label}read again")
@@ -401,7 +410,7 @@ def _decided(run: Run, name: str, task: str, schema: str, frame: DataFrame, foun
     made, counts = run.stage(name, run.mapped(sketches, task, schema, **more), given=seen)
     if counts["read"] < expected:
         raise ValueError(f"the DataFrame does not give the same rows each time it is read: of {expected} that are not alone "
-                         f"{counts['read']} came again; write it, or checkpoint() it, beforehand")
+                         f"{counts['read']} came again; {WRITE_IT}")
     return made, counts["rows"]
 
 

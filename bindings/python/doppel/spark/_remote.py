@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 _MARK, _END = "[doppel] ", " [/doppel]"
 
+# What to do with a DataFrame that gives other rows when it is read again.
+WRITE_IT = "write it, or persist() it, and give that"
+
 
 class Refused(Exception):
     """Input or options that a task cannot work with. The message is for the user."""

@@ -22,7 +22,7 @@ import pyarrow
 import pyarrow.compute
 
 from .. import _doppel
-from ._remote import Refused
+from ._remote import WRITE_IT, Refused
 from ._sketched import NODE, Entries, of_column
 from ._settings import ORDER
 
@@ -157,15 +157,25 @@ def _row_batch(columns: list[Any]) -> Any:
 
 
 def sketch(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives component, which is passed on, id and sketch. Some rows at a time: what they need stays in the cache."""
+    """Gives component, which is passed on, id and sketch. Some rows at a time: what they need stays in the cache. Refuses
+    documents whose text is not the one that was read for keys, their node."""
     settings = _with_options(settings)
     for batch in _documents(settings, batches):
         for at in range(0, batch.num_rows, _SKETCHED):
             some = batch.slice(at, _SKETCHED)
             entries = _read(settings, some)
+            _check_nodes(settings, some, entries)
             yield pyarrow.RecordBatch.from_arrays(
                 [some.column("component"), some.column(settings["named"]["id"]).cast(pyarrow.string()),
                  _sketch_column(entries)], ["component", "id", "sketch"])
+
+
+def _check_nodes(settings: dict[str, Any], table: Any, entries: Entries) -> None:
+    ids = table.column(settings["named"]["id"])
+    other = (_nodes(settings, entries, ids) != _rows_of(table.column("node"), NODE)).any(axis=1)
+    if other.any():
+        raise Refused("the DataFrame does not give the same rows each time it is read: another text came in "
+                      f"{_named(ids, other)}; {WRITE_IT}")
 
 
 def store(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:

@@ -1,17 +1,17 @@
-// Try: is this text or page known? And add it.
+// Check a document: is this text or page known? And add it.
 import {add, check, compare, get, orNull, similar, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
-import {differences} from "./differences.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {sentence} from "./explain.js";
 import {leastSimilarity, nearSection} from "./near.js";
 import {problemCard, working} from "./problem.js";
 import {rememberedText, rememberText} from "./session.js";
 import {source} from "./source.js";
+import {twoTexts} from "./two_texts.js";
 import {verdictCard} from "./verdict.js";
 
 function makeForm() {
-  const text = source("Text or page", 12);
+  const text = source("Text or page", 8);
   const input = (type, placeholder) => el("input", {type, placeholder, autocomplete: "off", spellcheck: "false"});
   return {text, title: input("text"), url: input("url", "https://"), id: input("text")};
 }
@@ -33,10 +33,11 @@ async function learn(body, verdict, signal) {
     stats(signal),
     verdict.isDuplicate ? orNull(get(verdict.originalId, signal)) : null,
   ]);
-  const known = {verdict, original, stats: s, nearest: null, compared: null, other: original};
+  const known = {verdict, original, stats: s, nearest: null, least: null, compared: null, other: original};
   if (!verdict.isDuplicate && mine) {
-    const found = await similar({...mine}, {limit: 2, similarity: leastSimilarity(s)}, signal);
-    known.nearest = found.results.find(one => one.id !== verdict.id && one.similarity !== null) || null;
+    known.least = leastSimilarity(s);
+    const found = await similar({...mine}, {limit: 2, similarity: known.least}, signal);
+    known.nearest = found.results.find(one => one.id !== verdict.id) || null;
     if (known.nearest) known.other = await orNull(get(known.nearest.id, signal));
   }
   const theirs = mine && sideOf(known.other);
@@ -54,24 +55,24 @@ function differencesCard({verdict, compared, texts, other, nearest}) {
       ? card(
           "How the two differ",
           soft(
-            "To show it, the index has to keep texts (--keep-text), and this one does not. Compare lays any two side by side.",
+            "This index does not keep texts (--keep-text), so the differences cannot be shown. Compare shows any two texts side by side.",
           ),
         )
       : null;
-  const title = nearest ? "A: the nearest" : "A: the original";
+  const title = nearest ? "the nearest" : "the original";
   return card(
     "How the two differ",
-    differences({title, text: texts[0]}, {title: "B: what you gave", text: texts[1]}, compared),
+    twoTexts({title, name: other.title || other.id, text: texts[0]}, {title: "this one", text: texts[1]}, compared),
   );
 }
 
 function addCard(verdict, again) {
   const about = verdict.isDuplicate
-    ? "Adding it counts it as a copy of its original."
-    : "Once it is added, copies of it are found.";
+    ? "If you add it, it is counted as a copy of its original."
+    : "Add it to find its copies later.";
   return card(
     "Remember it?",
-    soft(`So far it was only looked up. ${about}`),
+    soft(`It was only checked, not added. ${about}`),
     el("button", {type: "button", class: "first", on: {click: again}}, "Add it"),
   );
 }
@@ -81,7 +82,7 @@ async function run(asked, place, adds, signal) {
   if (!body) {
     outcome(
       place,
-      problemCard({title: "There is nothing to look up", message: "Give a text, a page, a title or a URL."}),
+      problemCard({title: "Nothing to check", message: "Give a text, a page, a title or a URL."}),
     );
     return;
   }
@@ -89,7 +90,7 @@ async function run(asked, place, adds, signal) {
   if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html))
     rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
   const known = await learn(body, verdict, signal);
-  const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}}, signal) : null;
+  const near = body.text || body.html ? await nearSection({body: {...body, id: undefined}, but: verdict.id}, signal) : null;
   const again = event => working(event.currentTarget, place, () => run(asked, place, true, signal));
   outcome(
     place,
@@ -115,9 +116,9 @@ export async function show(root, route, signal) {
   const addIt = button("Check and add", () => working(addIt, place, () => run(asked, place, true, signal)));
   const example = (text, what) => button(text, () => fillIn(asked, what), {class: "link"});
   root.append(
-    el("h1", null, "Try"),
+    el("h1", null, "Check a document"),
     lead(
-      "Is this known? Paste a text or a page, or drop a file. To see how it works, fill in ",
+      "Is it a copy of a known document? Paste a text or a page, or drop a file. To try it, fill in ",
       example("an article", EXAMPLE),
       ", add it, and then ",
       example("its second version", SECOND),
@@ -131,7 +132,7 @@ export async function show(root, route, signal) {
         "three",
         field("Title", asked.title),
         field("URL", asked.url),
-        field("Id", asked.id, "Without one, it is made from the URL or the text."),
+        field("Id", asked.id, "Default: made from the URL or the text."),
       ),
       box("buttons", checkIt, addIt),
     ),

@@ -1,0 +1,525 @@
+// Deduplicate a file: the server analyses a file or folder while it is sent. Groups appear as they are found, a slider
+// shows what each threshold would remove, and the result can be downloaded.
+import {
+  compare,
+  createRun,
+  deleteRun,
+  download,
+  getRun,
+  repeatRun,
+  runEvents,
+  runExamples,
+  runFile,
+  runGroups,
+  runPair,
+} from "./api.js";
+import {announce, box, button, calm, card, el, field, lead, name, outcome, soft, svg, tile} from "./dom.js";
+import {fromInput, taken, takesFiles} from "./dropped.js";
+import {chooser, fieldsOf, usualFields} from "./fields.js";
+import {bytes, count, many, percent, share} from "./format.js";
+import {problemCard, working} from "./problem.js";
+import {USUAL} from "./scale.js";
+import {session} from "./session.js";
+import {twoTexts} from "./two_texts.js";
+import {expander} from "./verdict.js";
+
+const FIRST_GROUPS = 8;
+// Milliseconds after which the server is asked about a file that is still being sent, and after the last move of the
+// slider.
+const FIRST_WAIT = 400,
+  SLIDER_WAIT = 150;
+
+function newId() {
+  const random = crypto.getRandomValues(new Uint8Array(16));
+  return [...random].map(byte => byte.toString(16).padStart(2, "0")).join("");
+}
+
+// ---- what is removed at each threshold ----
+
+const HEIGHT = 140,
+  FLOOR = HEIGHT - 24;
+
+// A curve of removed documents by threshold, with a mark; update(steps, documents, threshold).
+function curve() {
+  const place = box("plot");
+  let draw = () => {};
+  new ResizeObserver(() => draw()).observe(place);
+  return {
+    place,
+    update(steps, documents, threshold) {
+      draw = () => {
+        const width = Math.max(place.clientWidth, 200),
+          first = steps[0].similarity,
+          most = Math.max(...steps.map(step => step.removed));
+        const x = value => (width * (value - first)) / (1 - first || 1),
+          y = removed => FLOOR - ((FLOOR - 24) * removed) / (most || 1);
+        const points = steps.map(step => `${x(step.similarity).toFixed(1)},${y(step.removed).toFixed(1)}`).join(" ");
+        place.replaceChildren(
+          svg(
+            "svg",
+            {class: "picture", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img"},
+            svg("title", null, `Documents removed, by threshold: at most ${count(most)} of ${count(documents)}`),
+            svg("polygon", {class: "area", points: `0,${FLOOR} ${points} ${width},${FLOOR}`}),
+            svg("polyline", {class: "curve", points}),
+            svg("line", {class: "axis", x1: 0, x2: width, y1: FLOOR, y2: FLOOR}),
+            svg("line", {class: "threshold", x1: x(threshold), x2: x(threshold), y1: 8, y2: FLOOR}),
+            svg("text", {class: "start count", x: 0, y: 14}, `${count(most)} removed`),
+            svg("text", {class: "start", x: 0, y: HEIGHT - 6}, percent(first)),
+            svg("text", {class: "end", x: width, y: HEIGHT - 6}, "100 %"),
+          ),
+        );
+      };
+      draw();
+    },
+  };
+}
+
+// The lowest threshold that the run has a result for and that is not below `value`.
+const stepAt = (run, value) => run.thresholds.find(step => step.similarity > value - 0.0001) || run.thresholds.at(-1);
+
+// The threshold from which on all are there: where very many documents are similar, only the run's own may be below it.
+function lowest({thresholds: [first, second]}) {
+  return second && second.similarity - first.similarity > 0.011 ? second.similarity : first.similarity;
+}
+
+const digits = threshold => (Math.abs(100 * threshold - Math.round(100 * threshold)) < 1e-6 ? threshold.toFixed(2) : String(threshold));
+
+// ---- the same for the terminal ----
+
+const quote = text => (/^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
+function asCommand(what, threshold) {
+  const input = quote(what.folder ? what.folder : what.file.name);
+  const keys = [
+    ["--text-key", what.keys.textKey],
+    ["--id-key", what.keys.idKey],
+  ].flatMap(([option, key]) => (key ? [option, quote(key)] : []));
+  return ["doppel dedup", input, "-o kept.jsonl --removed removed.jsonl --similarity", digits(threshold), ...keys].join(" ");
+}
+
+const chosenKeys = keys => Object.fromEntries(Object.entries(keys).filter(([, key]) => key));
+
+function asCurl(what, threshold) {
+  const token = session.token ? " -H 'Authorization: Bearer TOKEN'" : "",
+    values = new URLSearchParams({name: what.file.name, similarity: digits(threshold), ...chosenKeys(what.keys)});
+  return `curl -T ${quote(what.file.name)} -X POST -H 'Content-Type: application/octet-stream'${token} '${location.origin}/v1/runs?${values}'`;
+}
+
+function copyButton(text, what) {
+  const made = button(`Copy as ${what}`, async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      made.textContent = "Copied";
+    } catch {
+      made.textContent = "Select and copy the line above";
+    }
+    announce(made.textContent);
+    setTimeout(() => {
+      made.textContent = `Copy as ${what}`;
+    }, 2000);
+  });
+  return made;
+}
+
+// ---- parts of the page ----
+
+// The title may be the beginning of the text, cut anywhere.
+const titleOf = one => (one.title.length > 100 ? `${one.title.slice(0, 100).replace(/\s+\S*$/, "")} …` : one.title || one.id);
+
+// A kept document and a copy of it, with the text that they share shaded.
+async function bothTexts(runId, group, copy, signal) {
+  const {a, b} = await runPair(runId, group.number, copy.number, signal),
+    compared = await compare({a: {text: a.text}, b: {text: b.text}}, signal);
+  return [
+    (a.cut || b.cut) && soft("Only the beginning of each text is shown."),
+    twoTexts(
+      {title: "the kept document", name: a.title || a.id, text: a.text},
+      {title: "this copy", name: b.title || b.id, text: b.text},
+      compared,
+      {show: "shared"},
+    ),
+  ].filter(Boolean);
+}
+
+function groupCard(group, runId, signal) {
+  const copiesList = group.copies.map(copy => {
+    const {toggle, place} = expander(() => bothTexts(runId, group, copy, signal));
+    return el(
+      "li",
+      null,
+      box("line", name(titleOf(copy)), box("buttons", el("span", {class: "score"}, share(copy.similarity)), toggle)),
+      soft(name(copy.id)),
+      place,
+    );
+  });
+  const rest = group.size - 1 - group.copies.length;
+  return el(
+    "details",
+    {class: "card group"},
+    el(
+      "summary",
+      null,
+      el("h3", null, name(titleOf(group))),
+      el("span", {class: "soft"}, `${many(group.size, "document")}, ${count(group.size - 1)} removed. Kept: `, name(group.id)),
+    ),
+    box("inner", el("ul", {class: "documents"}, copiesList), rest > 0 && soft(`And ${count(rest)} more.`)),
+  );
+}
+
+async function exampleCard(example, threshold, signal) {
+  const copies = example.similarity >= threshold;
+  const {a, b} = example;
+  const compared = await compare({a: {text: a.text}, b: {text: b.text}}, signal);
+  return el(
+    "section",
+    {class: `card example ${copies ? "copy" : "new"}`},
+    el(
+      "h3",
+      null,
+      `${share(example.similarity)} similar: `,
+      copies ? "copies of each other" : "not copies of each other",
+    ),
+    soft(name(a.id), " and ", name(b.id), a.cut || b.cut ? " · the beginning of each" : ""),
+    twoTexts(
+      {title: "the first", name: a.id, text: a.text},
+      {title: "the second", name: b.id, text: b.text},
+      compared,
+    ),
+  );
+}
+
+// ---- a run ----
+
+function makeView() {
+  return {
+    state: el("p", {class: "soft", role: "status"}),
+    bar: el("progress", {max: 1, "aria-label": "How much of the file has been sent"}),
+    documents: tile("Documents"),
+    kept: tile("Kept"),
+    removed: tile("Removed"),
+    groups: tile("Groups"),
+    slider: el("input", {type: "range", min: 50, max: 100, step: 1, value: 100 * USUAL}),
+    value: el("output", {class: "score"}),
+    curve: curve(),
+    lowest: el("p", {class: "soft"}),
+    examples: el("div"),
+    keys: box("line keys"),
+    at: el("p", {class: "soft", role: "status"}),
+    trouble: box("place"),
+    list: el("div"),
+  };
+}
+
+function inWords(run, what) {
+  const read = run.bad ? ` ${many(run.bad, "record")} could not be read.` : "";
+  if (run.state === "failed") return run.why;
+  if (run.state === "done")
+    return `${bytes(run.received)} analysed.${read} The file is deleted after an hour, or when you delete it.`;
+  if (run.state === "receiving") return `${bytes(run.received)} of ${bytes(what.file.size)} sent; ${many(run.documents, "document")} analysed so far.`;
+  return `Upload complete; ${many(run.documents, "document")} analysed so far.`;
+}
+
+// A run, from the upload of its file or from when it is opened again. `what` is {file, folder, fields, keys}: `file` has
+// only a name and a size if the browser no longer has it; `fields` is null if they are not known; `keys` are the fields
+// with the text and the id. ask(what, id) lets the user choose them.
+class Watch {
+  constructor(what, root, ask, signal, id = newId()) {
+    this.what = what;
+    this.ask = ask;
+    this.signal = signal;
+    this.id = id;
+    this.run = null;
+    this.arrived = false; // all of the file is on the server
+    this.view = makeView();
+    this.threshold = USUAL;
+    this.layOut(root);
+  }
+
+  layOut(root) {
+    const v = this.view;
+    let timer;
+    v.slider.addEventListener("input", () => {
+      this.chosen();
+      clearTimeout(timer);
+      timer = setTimeout(async () => {
+        try {
+          await this.showThreshold();
+          v.trouble.replaceChildren();
+        } catch (error) {
+          if (error.name !== "AbortError") v.trouble.replaceChildren(problemCard(error));
+        }
+      }, SLIDER_WAIT);
+    });
+    this.result = el("div", {hidden: true});
+    this.result.append(
+      box("tiles", v.documents.box, v.kept.box, v.removed.box, v.groups.box),
+      el(
+        "section",
+        {class: "card"},
+        box("line", el("h2", null, "Threshold"), v.value),
+        field("Remove a document if it is at least this similar to one that is kept", v.slider),
+        v.curve.place,
+        v.lowest,
+        v.trouble,
+      ),
+      (this.ready = el("section", {class: "card", hidden: true})),
+      el("section", null, el("h2", null, "Pairs near the threshold"), soft("Just below it and just above it."), v.examples),
+      el("section", null, el("h2", null, "The largest groups"), v.at, v.list),
+    );
+    root.replaceChildren(
+      el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), v.bar, v.state, v.keys),
+      this.result,
+    );
+  }
+
+  // A function that lets the user choose other fields of the file; null: it has no fields, or they are not known.
+  askAgain() {
+    const {what, run} = this,
+      fields = what.fields || (run && run.fields.map(one => ({name: one.name, values: [], bytes: one.meanBytes})));
+    if (!fields || !fields.length) return null;
+    return () => this.ask({...what, fields}, this.arrived ? this.id : null);
+  }
+
+  // Shows which fields are read, with a button to choose others.
+  showKeys() {
+    const {textKey, idKey, fields} = this.run,
+      again = this.askAgain();
+    if (!again) return;
+    const usual = usualFields(fields);
+    this.view.keys.replaceChildren(
+      el(
+        "span",
+        {class: "soft"},
+        "Text: ",
+        name(textKey || usual.text || "text"),
+        ". Id: ",
+        idKey || usual.id ? name(idKey || usual.id) : "the line number",
+        ".",
+      ),
+      button("Read other fields", again),
+    );
+  }
+
+  offerFiles() {
+    const get = way => async event => {
+      const path = runFile(this.id, way, {similarity: digits(this.threshold)}),
+        made = el("a", {download: `${this.what.file.name.replace(/\.[^.]*$/, "")}.${way}.jsonl`});
+      const place = this.place;
+      await working(event.currentTarget, place, async () => {
+        made.href = session.token ? URL.createObjectURL(await download(path, this.signal)) : path;
+        made.click();
+      });
+    };
+    this.place = box("place");
+    this.command = el("code", {class: "command"});
+    const deleteNow = button("Delete now", () =>
+      working(deleteNow, this.place, async () => {
+        await deleteRun(this.id, this.signal);
+        location.hash = "#/dedup";
+      }),
+    );
+    this.ready.replaceChildren(
+      el("h2", null, "Download"),
+      box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), deleteNow),
+      el("p", {class: "soft"}, "The same in a terminal:"),
+      this.command,
+      box(
+        "buttons",
+        copyButton(() => asCommand(this.what, this.threshold), "command"),
+        copyButton(() => asCurl(this.what, this.threshold), "curl"),
+      ),
+      this.place,
+    );
+    this.ready.hidden = false;
+    this.chosen();
+  }
+
+  chosen() {
+    const {run, view: v} = this,
+      {similarity, removed} = stepAt(run, Number(v.slider.value) / 100);
+    this.threshold = similarity;
+    v.value.textContent = percent(this.threshold);
+    v.removed.set(count(removed), run.documents ? percent(removed / run.documents, 1) : "");
+    v.kept.set(count(run.documents - removed));
+    v.curve.update(run.thresholds, run.documents, this.threshold);
+    if (this.command) this.command.textContent = asCommand(this.what, this.threshold);
+  }
+
+  // Shows groups and pairs at the chosen threshold.
+  async showThreshold() {
+    const asked = this.threshold,
+      values = {similarity: digits(asked)},
+      isOld = () => asked !== this.threshold;
+    const found = await runGroups(this.id, values, this.signal);
+    if (isOld()) return;
+    this.showGroups(found);
+    if (this.run.state !== "done") return;
+    const {examples} = await runExamples(this.id, {...values, limit: 2}, this.signal),
+      cards = await Promise.all(examples.map(example => exampleCard(example, asked, this.signal)));
+    if (isOld()) return;
+    const below = examples.filter(example => example.similarity < asked).length;
+    this.view.examples.replaceChildren(
+      cards.length
+        ? box("two", el("div", null, cards.slice(0, below).reverse()), el("div", null, cards.slice(below)))
+        : el("p", {class: "nothing"}, `No two documents are at least ${percent(lowest(this.run))} similar without having the same words.`),
+    );
+  }
+
+  showGroups(found) {
+    const v = this.view,
+      open = new Set([...v.list.querySelectorAll("details[open] h3")].map(title => title.textContent)),
+      rest = found.largest.slice(FIRST_GROUPS),
+      card = group => groupCard(group, this.id, this.signal);
+    v.groups.set(count(found.groups), found.identical ? many(found.identical, "exact copy", "exact copies") : "");
+    v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}.`;
+    v.list.replaceChildren(...found.largest.slice(0, FIRST_GROUPS).map(card));
+    if (rest.length) {
+      const more = button("Show more groups", () => more.replaceWith(...rest.map(card)));
+      v.list.append(more);
+    }
+    for (const details of v.list.querySelectorAll("details"))
+      if (open.has(details.querySelector("h3").textContent)) details.open = true;
+    if (!found.largest.length) v.list.append(el("p", {class: "nothing"}, "No two documents are that similar."));
+  }
+
+  async show(run) {
+    const v = this.view,
+      grown = !this.run || run.documents !== this.run.documents;
+    this.run = run;
+    this.arrived = run.state === "done" || this.arrived;
+    v.state.textContent = inWords(run, this.what);
+    v.bar.value = run.state === "receiving" ? Math.min(run.received / (this.what.file.size || 1), 1) : 1;
+    v.bar.hidden = run.state === "done" || run.state === "failed";
+    if (run.state === "failed") throw {title: "This file cannot be used", message: run.why, choose: this.askAgain()};
+    if (!run.thresholds.length) return;
+    this.result.hidden = false;
+    v.slider.min = Math.floor(100 * run.thresholds[0].similarity + 0.0001);
+    v.lowest.textContent =
+      lowest(run) > 0.5 ? `Very many documents are similar: thresholds begin at ${percent(lowest(run))}.` : "";
+    v.documents.set(count(run.documents), run.whole ? "" : "so far");
+    this.chosen();
+    if (run.state === "done") {
+      this.showKeys();
+      this.offerFiles();
+      announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} removed`);
+    }
+    if (grown || run.state === "done") await this.showThreshold();
+  }
+
+  // Follows the run until it is done.
+  async follow(sent) {
+    let failed = null;
+    sent.catch(error => {
+      failed = error;
+    });
+    await Promise.race([sent, new Promise(resolve => setTimeout(resolve, FIRST_WAIT))]).catch(() => {});
+    for (let known = 0; ; ) {
+      if (failed) throw failed;
+      this.signal.throwIfAborted();
+      const run = await runEvents(this.id, known, this.signal).catch(error => {
+        if (error.status !== 404) throw error;
+        return null; // it has not begun yet, or its upload was refused
+      });
+      if (!run) {
+        await new Promise(resolve => setTimeout(resolve, 50));
+        continue;
+      }
+      known = run.version;
+      await this.show(run);
+      if (run.state === "done") return;
+    }
+  }
+
+  // Sends the file.
+  async start() {
+    const {file, keys} = this.what,
+      sent = createRun(file, {id: this.id, name: file.name, similarity: USUAL, ...chosenKeys(keys)}, this.signal);
+    history.replaceState(null, "", `#/dedup/${this.id}`);
+    sent.then(
+      () => (this.arrived = true),
+      () => {},
+    );
+    await this.follow(sent);
+  }
+
+  // Analyses the file again, with other fields.
+  async repeat() {
+    this.arrived = true;
+    await repeatRun(this.id, chosenKeys(this.what.keys), this.signal);
+    await this.follow(Promise.resolve());
+  }
+}
+
+// Opens a run that the server still has.
+async function resume(id, place, ask, signal) {
+  const run = await getRun(id, signal),
+    keys = {textKey: run.textKey, idKey: run.idKey},
+    what = {file: {name: run.name, size: run.received}, folder: null, fields: null, keys},
+    watch = new Watch(what, place, ask, signal, id);
+  watch.arrived = run.state !== "receiving";
+  await watch.follow(Promise.resolve());
+}
+
+export async function show(root, route, signal) {
+  const place = el("div");
+  // One run is watched at a time: the next one ends it.
+  let current = new AbortController();
+  const watch = async begin => {
+    current.abort();
+    current = new AbortController();
+    drop.classList.add("again");
+    invitation.textContent = "Drop another file or folder here";
+    try {
+      await begin(AbortSignal.any([signal, current.signal]));
+    } catch (error) {
+      if (error.name === "AbortError" || signal.aborted) return;
+      place.append(problemCard(error));
+      if (error.choose) place.append(button("Choose the field with the text", error.choose, {class: "first"}));
+    }
+  };
+  // id: the run whose file the server has; null: the file has to be sent.
+  const ask = (what, id) => {
+    current.abort();
+    const take = keys =>
+      watch(until => {
+        const again = new Watch({...what, keys}, place, ask, until, id || undefined);
+        return id ? again.repeat() : again.start();
+      });
+    outcome(place, chooser(what.file, what.fields, what.keys, take));
+  };
+  const start = promise =>
+    watch(async until => {
+      const dropped = await promise,
+        what = {...dropped, fields: dropped.folder ? null : await fieldsOf(dropped.file), keys: {}};
+      if (what.fields && !usualFields(what.fields).text) ask(what, null);
+      else await new Watch(what, place, ask, until).start();
+    });
+  const choose = folder => {
+    const input = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", webkitdirectory: folder});
+    input.addEventListener("change", () => input.files.length && start(fromInput(input)));
+    return [button(folder ? "Choose a folder" : "Choose a file", () => input.click(), {class: folder ? "" : "first"}), input];
+  };
+  let invitation;
+  const drop = box(
+    "drop card",
+    (invitation = el("p", {class: "large"}, "Drop a file or a folder here")),
+    soft("JSONL, JSON, CSV, TSV, WARC, mbox, text or pages; .gz, .zst, .bz2 and .xz too. A folder is read file by file."),
+    box("buttons", ...choose(false), ...choose(true)),
+  );
+  takesFiles(drop, start);
+  root.append(
+    el("h1", null, "Deduplicate a file"),
+    lead(
+      "Find the copies in a file. It is analysed on the server while it is sent, and deleted after an hour. Nothing is added to an index.",
+    ),
+    drop,
+    place,
+  );
+  const held = taken();
+  if (held) {
+    if (!calm()) drop.scrollIntoView({block: "start"});
+    start(held);
+  } else if (route.rest) {
+    watch(until => resume(route.rest, place, ask, until));
+  }
+}

@@ -1,0 +1,78 @@
+/* run_folders.c - the folder of all runs of a server, doppel-runs-XXXXXX below that of temporary files. The server
+ * holds a lock on a file of it, so that the next server can tell which folders belong to a server that was killed. */
+#include "common/message.h"
+#include "server/runs.h"
+#include "server/service.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char folder_prefix[] = "doppel-runs-";
+
+static void remove_tree(int parent, const char *name) {
+    int here = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = here >= 0 ? fdopendir(here) : NULL;
+    struct dirent *found;
+    while (folder && (found = readdir(folder))) {
+        if (!strcmp(found->d_name, ".") || !strcmp(found->d_name, ".."))
+            continue;
+        if (unlinkat(dirfd(folder), found->d_name, 0))
+            remove_tree(dirfd(folder), found->d_name);
+    }
+    if (folder)
+        closedir(folder);
+    else if (here >= 0)
+        close(here);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void run_folder_remove(const char *path) {
+    remove_tree(AT_FDCWD, path);
+}
+
+/* Removes the folders of servers that were killed: their lock is free. */
+static void remove_old_folders(const char *tmp) {
+    DIR *folder = opendir(tmp);
+    struct dirent *found;
+    while (folder && (found = readdir(folder))) {
+        char lock[512];
+        if (strncmp(found->d_name, folder_prefix, sizeof folder_prefix - 1) != 0 ||
+            snprintf(lock, sizeof lock, "%s/lock", found->d_name) >= (int)sizeof lock)
+            continue;
+        int file = openat(dirfd(folder), lock, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        if (file >= 0 && !flock(file, LOCK_EX | LOCK_NB))
+            remove_tree(dirfd(folder), found->d_name);
+        if (file >= 0)
+            close(file);
+    }
+    if (folder)
+        closedir(folder);
+}
+
+bool run_folders_make(runs *all) {
+    const char *tmp = all->service->options.tmp;
+    char *lock = NULL;
+    if (all->folder)
+        return true;
+    if (!tmp || asprintf(&all->folder, "%s/%sXXXXXX", tmp, folder_prefix) < 0) {
+        all->folder = NULL;
+        return false;
+    }
+    remove_old_folders(tmp);
+    if (mkdtemp(all->folder) && asprintf(&lock, "%s/lock", all->folder) >= 0) {
+        all->folder_lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        free(lock);
+        if (all->folder_lock >= 0 && !flock(all->folder_lock, LOCK_EX | LOCK_NB))
+            return true;
+    }
+    message("%s: cannot make a folder for runs: %s", all->folder, strerror(errno));
+    free(all->folder);
+    all->folder = NULL;
+    return false;
+}

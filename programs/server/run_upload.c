@@ -1,0 +1,161 @@
+/* run_upload.c - the file of a run as it arrives: decompressed here, where its size has limits, and written to the
+ * folder of the run. What is compressed twice is refused, as the library would decompress it to any size. */
+#include "server/runs.h"
+#include "server/service.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    WORK_BYTES = 1 << 18, /* that have come before a worker is called */
+    BEGINNING = 10        /* bytes of a file that say how it is compressed */
+};
+
+typedef struct upload {
+    file_run *run;
+    text_buffer received;      /* as it came, and was not processed yet */
+    bool coding_known;         /* its first bytes were looked at */
+    char beginning[BEGINNING]; /* of the file, decompressed */
+    size_t beginning_length;
+} upload;
+
+static void work(request *r);
+
+bool upload_begin(request *r) {
+    r->upload = calloc(1, sizeof *r->upload);
+    if (!r->upload) {
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+        return false;
+    }
+    r->upload->run = runs_add(&r->service->runs, r);
+    r->work = work;
+    return r->upload->run;
+}
+
+void upload_free(request *r) {
+    upload *u = r->upload;
+    if (!u)
+        return;
+    if (u->run) {
+        runs *all = u->run->all;
+        pthread_mutex_lock(&all->lock);
+        u->run->users--;
+        if (!u->run->received_all)
+            run_delete(u->run);
+        pthread_mutex_unlock(&all->lock);
+    }
+    text_free(&u->received);
+    free(u);
+    r->upload = NULL;
+}
+
+bool upload_receive(request *r, const char *bytes, size_t length) {
+    text_add(&r->upload->received, bytes, length);
+    return r->upload->received.failed || r->upload->received.length >= WORK_BYTES;
+}
+
+/* How a file is compressed, by its first bytes, as dp_stream_open detects it. */
+static body_coding coding_of(const char *bytes, size_t length) {
+    static const char skippable[] = "\x2a\x4d\x18"; /* after a byte of 0x50 to 0x5F */
+    if (length >= 2 && !memcmp(bytes, "\x1f\x8b", 2))
+        return CODING_GZIP;
+    if (length >= 4 && (!memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
+                        (((unsigned char)*bytes & 0xF0) == 0x50 && !memcmp(bytes + 1, skippable, 3))))
+        return CODING_ZSTD;
+    if (length >= 6 && !memcmp(bytes, "\xfd\x37zXZ", 6))
+        return CODING_XZ;
+    bool bzip2 =
+        length >= BEGINNING && !memcmp(bytes, "BZh", 3) &&
+        (!memcmp(bytes + 4, "\x31\x41\x59\x26\x53\x59", 6) || !memcmp(bytes + 4, "\x17\x72\x45\x38\x50\x90", 6));
+    return bzip2 ? CODING_BZIP2 : CODING_PLAIN;
+}
+
+/* Finds out how the file is compressed, whatever its name is. False: no memory. */
+static bool begin_decompressing(request *r) {
+    upload *u = r->upload;
+    if (u->coding_known || !u->received.length)
+        return true;
+    u->coding_known = true;
+    body_coding coding = coding_of(u->received.data, u->received.length);
+    if (r->body.coding != CODING_PLAIN || coding == CODING_PLAIN)
+        return true;
+    body_free(&r->body);
+    bool fine = body_begin(&r->body, coding) == BODY_FINE;
+    r->body.max_ratio = r->service->options.max_ratio;
+    return fine;
+}
+
+/* Looks whether the beginning of the decompressed file is compressed itself. False: it is, and a problem is the answer.
+ */
+static bool is_plain(request *r, const char *bytes, size_t length) {
+    upload *u = r->upload;
+    while (u->beginning_length < sizeof u->beginning && length) {
+        u->beginning[u->beginning_length++] = *bytes++;
+        length--;
+    }
+    bool plain = coding_of(u->beginning, u->beginning_length) == CODING_PLAIN;
+    if (!plain)
+        request_problem(r, PROBLEM_TYPE, NULL, "the file is compressed twice: decompress it once");
+    return plain;
+}
+
+/* Takes decompressed bytes. */
+static bool take(void *user, const char *bytes, size_t length) {
+    request *r = user;
+    file_run *run = r->upload->run;
+    uint64_t most = r->service->options.max_run;
+    if (!is_plain(r, bytes, length))
+        return false;
+    if (length > most - run->received) {
+        request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes, decompressed", (unsigned long long)most);
+        return false;
+    }
+    for (size_t done = 0; done < length;) {
+        ssize_t wrote = write(run->file, bytes + done, length - done);
+        if (wrote < 0 && errno != EINTR) {
+            run_no_room(r, "the server has no room on its disk for this file");
+            return false;
+        }
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    pthread_mutex_lock(&run->all->lock);
+    run->received += length;
+    bool deleted = run->deleted;
+    pthread_cond_broadcast(&run->all->change);
+    pthread_mutex_unlock(&run->all->lock);
+    if (deleted)
+        request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted while its file arrived");
+    return !deleted;
+}
+
+static void work(request *r) {
+    upload *u = r->upload;
+    body_result result = BODY_NO_MEMORY;
+    if (!u->received.failed && begin_decompressing(r))
+        result = body_add(&r->body, u->received.data, u->received.length, take, r);
+    u->received.length = 0;
+    if (!r->done)
+        request_body_result(r, result, "file");
+}
+
+void handle_create_run(request *r) {
+    file_run *made = r->upload->run;
+    work(r);
+    if (!r->done && !body_whole(&r->body))
+        request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed file is truncated");
+    if (r->done)
+        return;
+    close(made->file);
+    made->file = -1;
+    pthread_mutex_lock(&made->all->lock);
+    made->received_all = true;
+    made->users--; /* from here on the request does not need it */
+    r->upload->run = NULL;
+    made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
+    run_change(made);
+    snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
+    run_answer(r, made, 201);
+    pthread_mutex_unlock(&made->all->lock);
+}
