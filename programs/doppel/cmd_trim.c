@@ -228,7 +228,7 @@ static doppel_status write_dropped(trim_job *job, const doppel_trimmed *d) {
     text_member_string(line, "reason", doppel_slice_of(reason));
     text_member_count(line, "words", d->words);
     text_member_count(line, "wordsCut", d->words_cut);
-    text_member_string(line, "originalId", d->span_count ? d->spans[0].original_id : doppel_slice_of(NULL));
+    text_member_string(line, "originalId", d->spans[0].original_id);
     text_put(line, "}\n");
     return writer_add_text(&job->dropped, line);
 }

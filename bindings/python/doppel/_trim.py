@@ -76,7 +76,7 @@ class _Cut:
     texts: _doppel.Array
     #: A Table with id, start, end, words, originalId and originalStart of each span that was cut.
     spans: Table
-    #: A Table with id, reason, words and wordsCut of each document that was dropped, or of which nothing is left.
+    #: A Table with id, reason, words, wordsCut and originalId of each document that was dropped, or of which nothing is left.
     dropped: Table
     #: What was done, in figures.
     summary: dict[str, Any]
@@ -106,8 +106,8 @@ class Trimmed(Rows, _Cut):
     texts: an Array of str: what is left of the text of each row that stays.
     spans: a Table with id, start, end, words, originalId and originalStart of each span that was cut, in bytes of the
         UTF-8 of the texts as they were.
-    dropped: a Table with id, reason, words and wordsCut of each document that was dropped ("repeats", "below", "share"),
-        or of which nothing is left ("empty").
+    dropped: a Table with id, reason, words, wordsCut and originalId (that of the first span) of each document that was
+        dropped ("repeats", "below", "share"), or of which nothing is left ("empty").
     summary: a dict of figures.
     len(result), result[0] and iteration give rows as dicts where pyarrow is installed; of data that is one column, its
     values.
@@ -277,7 +277,7 @@ def trim_files(inputs: Any, output: Any = None, *, output_dir: Any = None, spans
 
     inputs, output, output_dir: as of dedup_files().
     spans: a file that gets a line of JSON for each span that is cut: its document, bytes and words, and the original.
-    dropped: a file that gets a line of JSON for each document that is dropped or left empty, and why.
+    dropped: a file that gets a line of JSON for each document that is dropped or left empty: why, and the original.
     against: paths; what their documents contain is cut, and nothing else.
     annotate: cut nothing: write all documents, with a field (in Parquet a column) spans added.
     dry_run: find, but write no documents.

@@ -189,8 +189,8 @@ static int find_texts(const trim_object *self, text_column_place *to) {
 
 /* What a span is: the position of its document, its bytes and words, and those of its original. */
 enum { POSITION, START, END, WORDS, ORIGINAL, ORIGINAL_START, SPAN_NUMBERS };
-/* What a document that was dropped, or has nothing left, is. */
-enum { DROPPED_POSITION, DROPPED_WORDS, DROPPED_WORDS_CUT, DROPPED_NUMBERS };
+/* What a document that was dropped, or has nothing left, is: its original is that of its first span. */
+enum { DROPPED_POSITION, DROPPED_WORDS, DROPPED_WORDS_CUT, DROPPED_ORIGINAL, DROPPED_NUMBERS };
 
 /* Rows of numbers, `width` each. */
 typedef struct number_rows {
@@ -276,6 +276,7 @@ static bool collect_dropped(collecting *c, const doppel_trimmed *d) {
     to[DROPPED_POSITION] = d->position;
     to[DROPPED_WORDS] = d->words;
     to[DROPPED_WORDS_CUT] = d->words_cut;
+    to[DROPPED_ORIGINAL] = d->spans[0].original; /* it lost words, so it has spans */
     return builder_add_string(&c->reasons, doppel_slice_of(reason_of(d)));
 }
 
@@ -358,7 +359,8 @@ static PyObject *found_columns(collecting *c, const char *name) {
         put(dropped, "id", id_column(c->self, name, &c->dropped, DROPPED_POSITION)) &&
         put(dropped, "reason", builder_finish(&c->reasons, false)) &&
         put(dropped, "words", number_column(&c->dropped, DROPPED_WORDS)) &&
-        put(dropped, "wordsCut", number_column(&c->dropped, DROPPED_WORDS_CUT)))
+        put(dropped, "wordsCut", number_column(&c->dropped, DROPPED_WORDS_CUT)) &&
+        put(dropped, "originalId", id_column(c->self, name, &c->dropped, DROPPED_ORIGINAL)))
         result = Py_BuildValue("{s:O,s:O}", "spans", spans, "dropped", dropped);
     Py_XDECREF(spans);
     Py_XDECREF(dropped);
@@ -523,8 +525,11 @@ static doppel_status write_dropped(file_writing *w, const doppel_trimmed *d) {
     if (!line_add_string(line, "id", d->id) || !line_add_string(line, "reason", doppel_slice_of(reason_of(d))) ||
         !line_reserve(line, NUMBERS_ROOM))
         return DOPPEL_ERROR_MEMORY;
-    line->used += (size_t)snprintf(line->bytes + line->used, NUMBERS_ROOM, ",\"words\":%llu,\"wordsCut\":%llu}\n",
+    line->used += (size_t)snprintf(line->bytes + line->used, NUMBERS_ROOM, ",\"words\":%llu,\"wordsCut\":%llu",
                                    (unsigned long long)d->words, (unsigned long long)d->words_cut);
+    if (!line_add_string(line, "originalId", d->spans[0].original_id) || !line_reserve(line, NUMBERS_ROOM))
+        return DOPPEL_ERROR_MEMORY;
+    line->used += (size_t)snprintf(line->bytes + line->used, NUMBERS_ROOM, "}\n");
     return write_line(w, DROPPED);
 }
 
@@ -553,7 +558,8 @@ static doppel_status write_document(const doppel_trimmed *d, void *user) {
 static doppel_status do_write(void *argument) {
     file_writing *w = argument;
     trim_object *self = w->self;
-    unsigned wanted = self->base.outputs[SPANS] || (w->rows && w->annotate) ? DOPPEL_TRIM_SPANS : 0;
+    bool spans = self->base.outputs[SPANS] || self->base.outputs[DROPPED] || (w->rows && w->annotate);
+    unsigned wanted = spans ? DOPPEL_TRIM_SPANS : 0;
     if (self->base.outputs[RECORDS])
         wanted |= w->annotate ? DOPPEL_TRIM_ANNOTATE : DOPPEL_TRIM_RECORDS;
     if (w->rows)
