@@ -161,15 +161,17 @@ static size_t make_room(const dp_record_cutter *cutter, dp_record_block *block) 
     return dp_block_reserve(block, want) ? want - block->size : 0;
 }
 
-/* Reads until the block is full and has a whole record. */
+/* Reads until the block is full and has a whole record: with a header two, so that whoever reads the header always has
+ * the first row beside it, unless that is too long. */
 static bool fill_block(dp_record_cutter *cutter, dp_record_block *block) {
     whole_records whole = {0};
+    const uint64_t least = block->first && cutter->format->headed ? 2 : 1;
     for (;;) {
         find_records(cutter, block, &whole);
-        if (whole.size && (block->size >= cutter->target || !dp_stream_ready(cutter->stream)))
+        if (whole.records >= least && (block->size >= cutter->target || !dp_stream_ready(cutter->stream)))
             return keep_rest(cutter, block, &whole);
-        if (!whole.size && block->size > cutter->max_record + SLACK)
-            return skip_long_record(cutter, block);
+        if (whole.records < least && block->size - whole.size > cutter->max_record + SLACK)
+            return whole.size ? keep_rest(cutter, block, &whole) : skip_long_record(cutter, block);
         size_t room = make_room(cutter, block);
         if (!room)
             return false;

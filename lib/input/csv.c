@@ -5,9 +5,8 @@
  * text. Anywhere else quotes are text: those within a cell that does not begin with one, and what is between the
  * closing quote and the next delimiter. Rows end in \n or \r\n.
  *
- * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. The reading
- * side, which cuts a file into blocks of rows, does not know it: there, both are taken as delimiters when they stand
- * before a quote, but for .tsv files. */
+ * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. Within the header
+ * of a .csv file either begins a cell when it stands before a quote. */
 #include "input/reader.h"
 
 #include <stdio.h>
@@ -240,7 +239,7 @@ static doppel_slice similar_column(csv_row row, doppel_slice key) {
 }
 
 /* The column with the longest cell of words in the first row, which may be the text; length 0: none has words, or the
- * row is not there. */
+ * row is not there, or too long. The first block has that row, whatever its size is. */
 static doppel_slice longest_column(dp_reader *reader, const dp_unit *unit, csv_row header) {
     const char delimiters[2] = {header.delimiter, header.delimiter};
     dp_mark mark = {0};
@@ -251,6 +250,8 @@ static doppel_slice longest_column(dp_reader *reader, const dp_unit *unit, csv_r
     at.length = row_end(&mark, at.bytes, unit->block.size, delimiters, false);
     at.length = at.length ? at.length : unit->block.size;
     at = trim(at);
+    if (at.length > reader->options->max_record)
+        return best;
     dp_buffer text = reader->text; /* the names of the header stay where they are */
     reader->text = (dp_buffer){0};
     if (begin_row(reader, &at, header.delimiter, &row))

@@ -329,7 +329,8 @@ class Corpus:
         spans = [{"id": record.id, **span} for record, result in pairs for span in self.spans(result)]
         require("span", [json.loads(line) for line in read_lines(self.path("spans"))], spans)
         dropped = [{"id": record.id, "reason": result.dropped or "empty", "words": result.words,
-                    "wordsCut": result.words_cut} for record, result in pairs if result.dropped or result.emptied]
+                    "wordsCut": result.words_cut, "originalId": self.spans(result)[0]["originalId"]}
+                   for record, result in pairs if result.dropped or result.emptied]
         require("dropped", [json.loads(line) for line in read_lines(self.path("dropped"))], dropped)
         if settings.mode == "dry-run":
             require("documents are written", os.path.exists(self.path("out")), False)

@@ -88,7 +88,7 @@ static void what_comes_before_a_break_in_an_array_does_not_depend_on_blocks(void
     write_bytes(path, file.data, file.size - 8); /* without the checksum and the length at its end */
     result whole = run_job((dp_input_job){.paths = &path, .path_count = 1}, &(doppel_input_options){0});
     assert_string_equal(whole.output.data, "a.json:1|a||\n");
-    assert_string_equal(whole.reports.data, "a.json:2: not a JSON object\na.json:3: the file breaks off within this "
+    assert_string_equal(whole.reports.data, "a.json:2: not a JSON object\na.json:3: the file ends within this "
                                             "element\na.json:0: the gzip data is cut short\n");
     check_every_cut(path, strlen(text), &(doppel_input_options){0}, &whole);
     free_result(&whole);
