@@ -5,8 +5,8 @@
  * text. Anywhere else quotes are text: those within a cell that does not begin with one, and what is between the
  * closing quote and the next delimiter. Rows end in \n or \r\n.
  *
- * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. Within the header
- * of a .csv file either begins a cell when it stands before a quote. */
+ * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. Within the
+ * header of a .csv file either begins a cell when it stands before a quote. */
 #include "input/reader.h"
 
 #include <stdio.h>

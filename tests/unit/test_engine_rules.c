@@ -201,7 +201,8 @@ static void the_veto_is_kept_with_the_index(void **state) {
             .preset = made[i].preset, .near = made[i].near, .title_veto = made[i].given};
         snprintf(name, sizeof name, "index-%zu", i);
         engine = open_at(state, name, options);
-        adding_says(engine, item_of("a", NULL, ARTICLE), "unique"); /* an index that was never used takes any settings */
+        adding_says(engine, item_of("a", NULL, ARTICLE),
+                    "unique"); /* an index that was never used takes any settings */
         doppel_engine_close(engine);
         assert_int_equal(doppel_engine_open(path_of(state, name), NULL, &engine, NULL), DOPPEL_OK);
         assert_int_equal(doppel_engine_get_options(engine)->title_veto, made[i].kept);
