@@ -170,11 +170,11 @@ static dp_raw_record trim(dp_raw_record at) {
     return at;
 }
 
-/* Begins to read the cells of a row; false when there is no memory. */
-static bool begin_row(dp_reader *reader, const dp_raw_record *at, char delimiter, csv_row *row) {
-    reader->text.size = 0;
-    *row = (csv_row){.p = at->bytes, .end = at->bytes + at->length, .delimiter = delimiter, .text = &reader->text};
-    return dp_reserve(&reader->text.data, &reader->text.capacity, at->length, 1);
+/* Begins to read the cells of a row, unescaping them into `text`; false when there is no memory. */
+static bool begin_row(dp_buffer *text, const dp_raw_record *at, char delimiter, csv_row *row) {
+    text->size = 0;
+    *row = (csv_row){.p = at->bytes, .end = at->bytes + at->length, .delimiter = delimiter, .text = text};
+    return dp_reserve(&text->data, &text->capacity, at->length, 1);
 }
 
 static uint64_t count_lines(const char *p, const char *end) {
@@ -252,16 +252,14 @@ static doppel_slice longest_column(dp_reader *reader, const dp_unit *unit, csv_r
     at = trim(at);
     if (at.length > reader->options->max_record)
         return best;
-    dp_buffer text = reader->text; /* the names of the header stay where they are */
-    reader->text = (dp_buffer){0};
-    if (begin_row(reader, &at, header.delimiter, &row))
+    dp_buffer text = {0};
+    if (begin_row(&text, &at, header.delimiter, &row))
         while (next_cell(&header, &name) && next_cell(&row, &cell))
             if (cell.length > longest && memchr(cell.data, ' ', cell.length)) {
                 longest = cell.length;
                 best = dp_slice_trim(name);
             }
-    dp_buffer_free(&reader->text);
-    reader->text = text;
+    dp_buffer_free(&text);
     return best;
 }
 
@@ -274,7 +272,7 @@ static bool no_column(dp_reader *reader, dp_unit *unit, const dp_raw_record *at,
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
     const char *prefix = reader->options->option_prefix ? reader->options->option_prefix : "";
     bool is_text = key.data == text->key && key.length == text->key_length;
-    if (!begin_row(reader, at, delimiter, &row))
+    if (!begin_row(&reader->text, at, delimiter, &row))
         return dp_unit_no_memory(unit);
     header = row;
     size_t length = (size_t)snprintf(why, sizeof why, "the header has no column \"%.*s\"",
@@ -336,7 +334,7 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
         return bad_header(reader, unit, &at, DP_WHY_UTF16);
     if (!found->delimiter)
         found->delimiter = delimiter_of(unit->header.data, unit->header.size);
-    if (!begin_row(reader, &at, found->delimiter, &row))
+    if (!begin_row(&reader->text, &at, found->delimiter, &row))
         return dp_unit_no_memory(unit);
     while (next_cell(&row, &name))
         take_column(reader, dp_slice_trim(name), found);
@@ -458,7 +456,7 @@ static bool name_members(dp_reader *reader, dp_unit *unit, columns *found) {
     csv_row row;
     doppel_slice cell;
     size_t count = 0;
-    bool done = names && repair(reader, unit, &at) && begin_row(reader, &at, found->delimiter, &row);
+    bool done = names && repair(reader, unit, &at) && begin_row(&reader->text, &at, found->delimiter, &row);
     while (done && count < found->count && next_cell(&row, &cell)) {
         column_name *column = &names[count];
         *column = (column_name){.name = dp_slice_trim(cell), .column = count++};
@@ -488,7 +486,7 @@ static bool make_record(dp_reader *reader, const dp_raw_record *at, const column
     csv_row row;
     doppel_slice cell;
     record->size = 0;
-    if (!begin_row(reader, at, found->delimiter, &row))
+    if (!begin_row(&reader->text, at, found->delimiter, &row))
         return false;
     dp_json_text(&json, "{");
     if (made_id.length && !found->id) {
@@ -594,7 +592,7 @@ static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row,
         return dp_reader_too_long(reader, unit, &at);
     if (!repair(reader, unit, &at))
         return false;
-    if (!begin_row(reader, &at, found->delimiter, &cursor))
+    if (!begin_row(&reader->text, &at, found->delimiter, &cursor))
         return dp_unit_no_memory(unit);
     memset(cells, 0, reader->field_count * sizeof *cells);
     size_t count = read_cells(&cursor, found, reader->field_count, cells);
@@ -610,7 +608,7 @@ static bool read_row(dp_reader *reader, dp_unit *unit, const dp_raw_record *row,
 static void bad_quotes(dp_reader *reader, dp_unit *unit, dp_raw_record at, char delimiter) {
     csv_row row;
     doppel_slice cell;
-    if (!begin_row(reader, &at, delimiter, &row)) {
+    if (!begin_row(&reader->text, &at, delimiter, &row)) {
         dp_unit_no_memory(unit);
         return;
     }

@@ -95,7 +95,7 @@ class Index:
     def reading(self, path):
         return {"check": ("check", "--index", path, self.queries), "get": ("get", "--index", path, *self.ids),
                 "export": ("export", "--index", path), "stats": ("stats", "--index", path),
-                "similar": ("similar", "--index", path, "doc-60"), "verify": ("verify", "--index", path)}
+                "similar": ("similar", "--quiet", "--index", path, "doc-60"), "verify": ("verify", "--index", path)}
 
     def same(self, name, out, path):
         """Whether a command gave what it gives for the whole index."""

@@ -131,6 +131,11 @@ static void a_header_without_text_names_what_it_has(void **state) {
     assert_int_equal(r.counts.unopened, 1);
     assert_int_equal(r.counts.documents, 0);
     free_result(&r);
+    /* Names that are unescaped, ahead of a row that is shorter than them. */
+    check_text(
+        "f.csv", "\"i\"\"d\",\"the \"\"bo\"\"dy of it\"\n1,a b\n", "",
+        "f.csv:0: the header has no column \"text\" or \"html\"; it has: i\"d, the \"bo\"dy of it. Use --text-key the "
+        "\"bo\"dy of it\n");
     check_text("b.csv", "\nid,text\n1,a\n", "", "b.csv:0: the first line, which names the columns, is empty\n");
     check_text("c.csv", "", "", "");
     check_text("d.csv", "id,text", "", "");
