@@ -206,8 +206,7 @@ def test_tables_of_all_libraries_give_what_lists_give(make, nulls):
     ids = [f"id {number}" for number in range(len(texts))]
     options = {"drop_share": 0.9, **({"missing": "skip"} if nulls else {})}
     by_row = answers(texts, **options)
-    named = {"spans": [{**row, "id": ids[row["id"]], "originalId": ids[row["originalId"]]} for row in by_row["spans"]],
-             "dropped": [{**row, "id": ids[row["id"]]} for row in by_row["dropped"]]}
+    named = {name: [{**row, "id": ids[row["id"]], "originalId": ids[row["originalId"]]} for row in by_row[name]] for name in ("spans", "dropped")}
     assert named["dropped"] and answers(make(texts, ids), **options) == {**by_row, **named}
     cut = doppel.trim(make(texts, ids), id=None, **options)
     assert cut.spans.to_list() == by_row["spans"]
