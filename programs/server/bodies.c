@@ -1,11 +1,10 @@
 /* bodies.c - the body of a request as it comes, and an answer that is made before it can be sent. */
 #include "server/bodies.h"
 
+#include "server/files.h"
+
 #include <bzlib.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <lzma.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -230,29 +229,10 @@ void spool_free(spool *s) {
     free(s);
 }
 
-/* A file without a name; where the file system has no such files, one whose name is removed at once. */
-static int open_file(const char *folder) {
-    char path[4096];
-    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file >= 0 || snprintf(path, sizeof path, "%s/doppel-XXXXXX", folder) >= (int)sizeof path)
-        return file;
-    file = mkostemp(path, O_CLOEXEC);
-    if (file >= 0)
-        unlink(path);
-    return file;
-}
-
 static bool write_file(spool *s, const char *bytes, size_t length) {
-    if (s->file < 0 && (s->file = open_file(s->tmp)) < 0)
+    if (s->file < 0 && (s->file = file_open_unnamed(s->tmp)) < 0)
         return false;
-    while (length) {
-        ssize_t wrote = write(s->file, bytes, length);
-        if (wrote < 0 && errno != EINTR)
-            return false;
-        bytes += wrote > 0 ? wrote : 0;
-        length -= wrote > 0 ? (size_t)wrote : 0;
-    }
-    return true;
+    return file_write(s->file, bytes, length);
 }
 
 /* Adds to the bytes that all spools hold; false: that would exceed their limit. */
