@@ -11,15 +11,15 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { .name = "limit", .help = "at most this many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
 #define SIMILARITY \
     { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
-#define DISTANCE                                                                                           \
-    {                                                                                                      \
-        .name = "distance", .help = "instead of similarity: within this many bits, or all that there are", \
-        .most = 128, .whole = true                                                                         \
+#define DISTANCE                                                                                                 \
+    {                                                                                                            \
+        .name = "distance", .help = "instead of similarity: fingerprints that differ in at most this many bits", \
+        .most = 128, .whole = true                                                                               \
     }
-#define CURSOR                                                                                                        \
-    {                                                                                                                 \
-        .name = "cursor", .help = "those after this one: `next` of the page before", .least = 1, .most = NUMBER_MOST, \
-        .whole = true                                                                                                 \
+#define CURSOR                                                                                              \
+    {                                                                                                       \
+        .name = "cursor", .help = "those after this one, which is `next` of the previous page", .least = 1, \
+        .most = NUMBER_MOST, .whole = true                                                                  \
     }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
@@ -30,9 +30,9 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 #define RUN_SIMILARITY \
     { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
 #define TEXT_KEY \
-    { .name = "textKey", .help = "the field that has the text (text)", .example = "body", .least = 1, .most = 255 }
+    { .name = "textKey", .help = "the field with the text (default text)", .example = "body", .least = 1, .most = 255 }
 #define ID_KEY \
-    { .name = "idKey", .help = "the field that has the id (id)", .example = "key", .least = 1, .most = 255 }
+    { .name = "idKey", .help = "the field with the id (default id)", .example = "key", .least = 1, .most = 255 }
 #define NO_INDEXES \
     { 501, &shape_problem, "the server has no folder of indexes" }
 
@@ -116,7 +116,7 @@ const route_info routes[] = {
      .example = {"/v1/documents/bridge/similar?similarity=0.5", NULL, "{\"results\":[]}"},
      .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
     {"POST", "/v1/similar", "Find documents similar to a text or page",
-     "Originals only. A url without text and html names a document that is there.", RIGHT_READ, BODY_JSON,
+     "Originals only. A url without text or html stands for the stored document with this URL.", RIGHT_READ, BODY_JSON,
      &shape_document, true, DISPATCH_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilar", .tag = "documents",
      .example = {"/v1/similar?similarity=0.5&limit=3",
@@ -162,16 +162,16 @@ const route_info routes[] = {
      "By the minute, or in steps of several minutes, the oldest first. Each point says for how many of its seconds the "
      "index was open; a step in which it was not has no point. The history of an index folder is written to the "
      "folder every minute in which something was done, every ten minutes otherwise, and when the server ends: it "
-     "survives restarts. That of a shared store counts what this server did, and ends with it.",
+     "survives restarts. That of a shared store covers this server only, and is lost when the server ends.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_HERE, handle_history,
      .parameters = {{.name = "step",
-                     .help = "minutes that are added up to a point; it begins at a multiple of them since 1970",
+                     .help = "minutes per point; points begin at multiples of this, counted from 1970",
                      .otherwise = "1",
                      .least = 1,
                      .most = HISTORY_MINUTES,
                      .whole = true},
                     {.name = "minutes",
-                     .help = "how far it goes back",
+                     .help = "how many minutes to go back",
                      .otherwise = "1440",
                      .least = 1,
                      .most = HISTORY_MINUTES,
@@ -198,11 +198,11 @@ const route_info routes[] = {
     {"POST", "/v1/runs", "Deduplicate a file",
      "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
      "detected by the extension of name or by the first bytes; gzip, zstd, bzip2 and xz are decompressed. A document "
-     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run "
-     "while its file is sent, choose its id.",
+     "without an id is NAME:LINE. A run is deleted after an hour (--run-ttl), or when its upload is interrupted. To "
+     "watch a run while its file is sent, choose its id.",
      RIGHT_WRITE, BODY_FILE, NULL, false, DISPATCH_WORKER, handle_create_run,
      .parameters = {{.name = "id",
-                     .help = "of the run, 16 to 64 characters of a-z, 0-9 and -; without one it is made",
+                     .help = "of the run, 16 to 64 characters of a-z, 0-9 and - (default: a random one)",
                      .example = "5d1f8a0c6e2b4f97",
                      .pattern = "^[a-z0-9-]*$",
                      .least = RUN_ID_LEAST,
@@ -232,15 +232,16 @@ const route_info routes[] = {
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/events?after=9", NULL,
                  "{\"id\":\"5d1f8a0c6e2b4f97\",...,\"state\":\"done\",...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
-    {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far, in the beginning of the file first.", RIGHT_READ,
-     BODY_NONE, NULL, false, DISPATCH_HERE, handle_show_run, .operation = "getRun", .tag = "runs",
+    {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far; the beginning of the file is analysed first.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_show_run, .operation = "getRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL,
                  "{...,\"documents\":2,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/groups", "List the largest groups of a run at a threshold",
-     "Known in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.", RIGHT_READ,
-     BODY_NONE, NULL, false, DISPATCH_HERE, handle_run_groups, .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)},
-     .operation = "listRunGroups", .tag = "runs",
+     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one that was "
+     "used.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_run_groups,
+     .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)}, .operation = "listRunGroups", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/groups?similarity=0.9&limit=5", NULL, "{\"similarity\":0.9,...}"},
      .answers = {{200, &shape_run_groups, "the groups"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
@@ -264,7 +265,7 @@ const route_info routes[] = {
           {.name = "b", .help = "`number` of the other", .otherwise = "0", .most = UINT32_MAX, .whole = true}},
      .operation = "showRunPair", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/pair?a=0&b=1", NULL, "{\"a\":{\"number\":0,\"id\":\"a\",...},\"b\":{...}}"},
-     .answers = {{200, &shape_run_pair, "the two"}, {404, &shape_problem, "there is no such run or document"}}},
+     .answers = {{200, &shape_run_pair, "both documents"}, {404, &shape_problem, "there is no such run or document"}}},
     {"GET", "/v1/runs/{id}/kept", "Get the kept documents", "As doppel dedup writes them: a record per line.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_kept, "application/x-ndjson",
      .parameters = {RUN_SIMILARITY}, .operation = "getKept", .tag = "runs",
@@ -286,7 +287,8 @@ const route_info routes[] = {
      .example = {"/v1/runs/5d1f8a0c6e2b4f97?similarity=0.9", NULL, "{\"id\":\"5d1f8a0c6e2b4f97\",...}"},
      .answers = {{200, &shape_run, "it is being analysed"},
                  NO_RUN,
-                 {409, &shape_problem, "it is being received or analysed, or a file is being made of it"}}},
+                 {409, &shape_problem,
+                  "it is being received or analysed, or its kept or removed documents are being written"}}},
     {"DELETE", "/v1/runs/{id}", "Delete a run", "With its file, whatever state it is in.", RIGHT_WRITE, BODY_NONE, NULL,
      false, DISPATCH_HERE, handle_delete_run, .operation = "deleteRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL, "{\"id\":\"5d1f8a0c6e2b4f97\",\"removed\":true}"},

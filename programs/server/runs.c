@@ -103,8 +103,8 @@ static void set_failure(file_run *r, doppel_status status, doppel_error *error) 
     snprintf(r->why, sizeof r->why, "%s", why);
 }
 
-/* Replaces the result of a run, or ends it; whether it has ended. Then the thread has, too: what it does afterwards
- * needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
+/* Replaces the result of a run, or ends the run; returns whether it has ended. Then the thread has, too: what it does
+ * afterwards needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
 static bool publish(file_run *r, run_result *result, doppel_status status, doppel_error *error) {
     runs *all = r->all;
     run_fields fields = {0}, old_fields;
@@ -131,7 +131,7 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     return ended;
 }
 
-/* Waits until enough of the file is here; whether it is all of it. */
+/* Waits until this many bytes of the file, or all of it, have arrived; returns whether it is all. */
 static bool wait_for_bytes(file_run *r, uint64_t bytes) {
     runs *all = r->all;
     pthread_mutex_lock(&all->lock);
@@ -228,8 +228,7 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
-/* Takes the requests that need not wait any longer off a run, and puts them at the head of a list. The lock is held by
- * the caller. */
+/* Moves the requests that need not wait any longer from a run to the head of a list. The lock is held by the caller. */
 static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
@@ -363,7 +362,7 @@ void run_no_room(request *r, const char *what) {
     r->retry_after = RETRY_SECONDS;
 }
 
-/* Fills in a new run by the parameters of its request; false: a problem is the answer. The lock is held. */
+/* Fills in a new run from the parameters of its request; false: a problem is the answer. The lock is held. */
 static bool fill_in(runs *all, request *r, file_run *made) {
     const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *ending = ending_of(name);
     made->all = all;
@@ -401,7 +400,7 @@ static bool begin(request *r, file_run *made) {
     }
     if (run_start(made))
         return true;
-    request_problem(r, PROBLEM_NO_MEMORY, NULL, "no threads");
+    request_problem(r, PROBLEM_NO_MEMORY, NULL, "the server cannot start a thread for this now");
     return false;
 }
 
