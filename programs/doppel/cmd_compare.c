@@ -51,9 +51,9 @@ typedef struct compared_side {
 
 typedef struct comparison {
     compared_side a, b;
-    const char *given[2]; /* A and B: paths, or ids */
-    char *original;       /* with --removed: B, */
-    char *reason;         /* and why A was removed for it */
+    const char *given[2]; /* A and B: paths, or ids. B is `original` with --removed */
+    char *original;       /* with --removed: the id of B */
+    char *reason;         /* with --removed: why A was removed for B */
     loaded_recipe loaded;
     doppel_comparison measures;
     doppel_passages passages;
@@ -86,7 +86,7 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
     return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Whether a file is certainly not there: then it may be meant as an id. */
+/* Whether a file certainly does not exist: then it may be meant as an id. */
 static bool is_missing(const char *path) {
     return !strpbrk(path, "*?[:") && strcmp(path, "-") != 0 && access(path, F_OK) && errno == ENOENT;
 }
@@ -126,7 +126,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 typedef struct id_search {
     compared_side *side[2];
     const char *id[2];
-    bool again[2]; /* more than one document has the id */
+    bool twice[2]; /* more than one document has the id */
 } id_search;
 
 typedef struct id_searcher {
@@ -189,7 +189,7 @@ static doppel_status take_found(void *user, doppel_slice bytes) {
         taken = sizeof head + head[1];
         compared_side *side = search->side[head[0]];
         if (side->text)
-            search->again[head[0]] = true;
+            search->twice[head[0]] = true;
         else if (!keep_text(side, search->id[head[0]], (doppel_slice){bytes.data + sizeof head, head[1]}))
             return DOPPEL_ERROR_MEMORY;
     }
@@ -212,7 +212,7 @@ static int read_by_id(const cli_args *args, comparison *c) {
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         if (!search.side[i]->text)
             message("%s: no document of --in has this id", search.id[i]);
-        else if (search.again[i])
+        else if (search.twice[i])
             message("%s: more than one document of --in has this id", search.id[i]);
         else
             continue;
@@ -775,7 +775,7 @@ static int compare(const cli_args *args, comparison *c) {
     return finish_stdout(print_lines(c));
 }
 
-/* Prints a message and returns false when the documents are not given in one of the ways there are. */
+/* Prints a message and returns false unless A and B are given in one of the ways that cmd_compare accepts. */
 static bool check_given(const cli_args *args) {
     bool from_index = args_text(args, "index") || args_text(args, "store"), in = args_text(args, "in");
     bool removed = args_text(args, "removed");
@@ -803,7 +803,8 @@ int cmd_compare(const cli_args *args) {
     if (!check_given(args) || !check_outputs(args))
         return EXIT_USAGE;
     c.given[0] = args->operands[0];
-    c.given[1] = args->operands[1];
+    if (args->operand_count == 2)
+        c.given[1] = args->operands[1];
     if (!content_option(args, &c.a.content))
         return EXIT_USAGE;
     c.b.content = c.a.content;
