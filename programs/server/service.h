@@ -4,7 +4,7 @@
  *     request_create     a request by its head: route, rights, parameters
  *     request_receive    a piece of its body, decompressed; lines are worked on as they come
  *     request_run        its work, on any thread
- *     request_free       counted, logged, and gone
+ *     request_free       counts and logs it, and frees it
  *     service_close
  *
  * server.c calls these from libmicrohttpd; the fuzz target and the unit tests without it. */
@@ -18,6 +18,7 @@
 #include "server/indexes.h"
 #include "server/routes.h"
 #include "server/runs.h"
+#include "server/spool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
