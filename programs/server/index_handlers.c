@@ -248,13 +248,7 @@ static void write_contents(text_buffer *out, const doppel_engine_stats *s) {
 }
 
 static void write_done(text_buffer *out, const doppel_engine_stats *s) {
-    text_member_count(out, "checks", s->checks);
-    text_member_count(out, "adds", s->adds);
-    text_member_count(out, "removes", s->removes);
-    text_member_count(out, "expired", s->expired);
-    text_member_count(out, "damaged", s->damaged);
-    text_member_count(out, "commits", s->commits);
-    text_member_count(out, "failedCommits", s->failed_commits);
+    text_engine_counters(out, s);
     text_member(out, "verdictsBy");
     text_by_reason(out, s->verdicts_by, true);
     write_histogram(out, "checkTime", &s->check_time);
