@@ -196,7 +196,8 @@ const route_info routes[] = {
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
-     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
+     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads but "
+     "PDF, "
      "detected by the extension of name or by the first bytes; gzip, zstd, bzip2 and xz are decompressed. A document "
      "without an id is NAME:LINE. A run is deleted after an hour (--run-ttl), or when its upload is interrupted. To "
      "watch a run while its file is sent, choose its id.",
