@@ -20,10 +20,9 @@ const cli_option dedup_options[] = {
      "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
     OUTPUT_DIR_OPTION,
     {"removed", 0, OPTION_OUTPUT, "FILE",
-     "write a line for each removed document: its id, the id of its original, and the reason; --output is optional "
-     "then"},
+     "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
-     "write the removed documents themselves, in the format of the kept ones; --output is optional then"},
+     "write the removed documents themselves, in the format of the kept ones; makes --output optional"},
     {"against", 0, OPTION_FILES, "FILE",
      "also remove copies of documents of this file or folder, which are not written themselves. It may be an index "
      "folder (see doppel add), a --work folder or a file of --save-sketches. Whole documents are compared; for test "

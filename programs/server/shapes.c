@@ -70,7 +70,7 @@ static const field comparison_fields[] = {
     {"a", ANY_OBJECT, .required = true, .help = "the first", .shape = &shape_side},
     {"b", ANY_OBJECT, .required = true, .help = "the second", .shape = &shape_side},
     {"recipe", ANY_STRING, .help = "page (the default), article, literal or a text form", .pattern = RECIPE},
-    {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (5)", .least = 1, .most = 1e6,
+    {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (default 5)", .least = 1, .most = 1e6,
      .whole = true},
     END,
 };
@@ -94,7 +94,7 @@ static const field results_fields[] = {
 const shape_info shape_results = {"Results", "Search results.", results_fields, false, false, NULL};
 
 static const field index_options_fields[] = {
-    {"preset", ANY_STRING, .help = "the preset that the other settings follow (general)",
+    {"preset", ANY_STRING, .help = "the preset that the other settings follow (default general)",
      .choices = "general|crawl|article"},
     {"recipe", ANY_STRING, .help = "how text becomes a fingerprint", .pattern = RECIPE},
     {"near", ANY_STRING, .help = "how near content is defined", .choices = "distance|similarity"},
@@ -112,7 +112,7 @@ static const field index_options_fields[] = {
      .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
              "only"},
     {"keepText", ANY_BOOL, .help = "whether texts are kept"},
-    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (source,date)",
+    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (default source,date)",
      .pattern = FIELD_NAMES},
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},
     {"onSameUrl", ANY_STRING, .help = "how other text at a known URL is treated", .choices = "duplicate|refresh"},
