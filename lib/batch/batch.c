@@ -61,8 +61,9 @@ static doppel_status check_bands(dp_batch_settings *s, doppel_error *error) {
     }
     if (dp_bands_plan(o->similarity, &s->bands, &s->rows))
         return DOPPEL_OK;
-    return dp_fail(error, DOPPEL_ERROR_USAGE, "%d bands of %d rows: up to %d bands and %d slots in all are possible",
-                   o->bands, o->rows, DP_MOST_BANDS, DP_MOST_SLOTS);
+    return dp_fail(error, DOPPEL_ERROR_USAGE,
+                   "%d bands of %d rows: there can be at most %d bands, and at most %d slots in all", o->bands, o->rows,
+                   DP_MOST_BANDS, DP_MOST_SLOTS);
 }
 
 doppel_status dp_scope_parse(const char *name, dp_scope_rule *rule, dp_fields *fields, doppel_error *error) {

@@ -174,7 +174,8 @@ static const preset *find_preset(const char *name) {
 
 static doppel_status check_given(const doppel_engine_options *o, doppel_error *error) {
     if (o->preset && !find_preset(o->preset))
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "no preset `%s`: there are general, crawl and article", o->preset);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "unknown preset `%s`; the presets are general, crawl and article",
+                       o->preset);
     if (o->near > DOPPEL_NEAR_SIMILARITY || o->titles > DOPPEL_SWITCH_OFF || o->keep_text > DOPPEL_SWITCH_OFF ||
         o->title_veto > DOPPEL_SWITCH_OFF || o->on_duplicate > DOPPEL_DUPLICATE_STORE ||
         o->on_same_url > DOPPEL_SAME_URL_REFRESH || o->durability > DOPPEL_DURABLE_EACH ||
@@ -219,8 +220,8 @@ static doppel_status own_fields(doppel_engine *engine, const char *fields, doppe
     if (strchr(fields, '\n'))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "a field's name with a line break");
     if (strlen(fields) >= FIELDS)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "names of fields of %zu bytes: %d are possible", strlen(fields),
-                       FIELDS - 1);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "the names of fields have %zu bytes; at most %d are allowed",
+                       strlen(fields), FIELDS - 1);
     free(engine->fields_text);
     engine->options.fields = engine->fields_text = strdup(fields);
     return engine->fields_text ? DOPPEL_OK : dp_no_memory(error);
@@ -520,7 +521,7 @@ doppel_status doppel_engine_open(const char *path, const doppel_engine_options *
         dp_copy_options(&given, options, sizeof given);
     *engine = NULL;
     if (!path && given.read_only)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "an engine in memory that is only read has nothing to say");
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "an engine in memory cannot be read-only: it starts empty");
     doppel_engine *made = calloc(1, sizeof *made);
     if (!made)
         return dp_no_memory(error);

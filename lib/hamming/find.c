@@ -531,8 +531,8 @@ doppel_status doppel_index_find(const doppel_index *index, const uint64_t *finge
     matches->count = 0;
     matches->candidates = 0;
     if (distance < 0 || distance > index->bits)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", distance,
-                       index->bits, index->bits);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: must be 0 to %d with %d bits", distance, index->bits,
+                       index->bits);
     if (!dp_index_has_width(index, fingerprint))
         return dp_fail(error, DOPPEL_ERROR_USAGE, "the fingerprint has bits beyond the %d of the index", index->bits);
     index_finder finder = {.order = &index->order,

@@ -968,9 +968,9 @@ static doppel_status check_memory(const doppel_index_options *options, doppel_er
 
 static doppel_status check_options(const doppel_index_options *options, doppel_error *error) {
     if ((options->bits < 1 || options->bits > 64) && options->bits != 128)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "%d bits: 1 to 64 or 128 are possible", options->bits);
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "%d bits: must be 1 to 64, or 128", options->bits);
     if (options->distance < 0 || options->distance > options->bits)
-        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: 0 to %d is possible with %d bits", options->distance,
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "distance %d: must be 0 to %d with %d bits", options->distance,
                        options->bits, options->bits);
     DP_TRY(check_layout(options, error));
     return check_memory(options, error);

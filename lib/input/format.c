@@ -86,9 +86,10 @@ doppel_status dp_format_find(const doppel_input_options *options, const dp_forma
         if (!strcmp(options->format, names[i].name))
             *format = names[i].format;
     if (options->format && !*format)
-        return dp_fail(error, DOPPEL_ERROR_USAGE,
-                       "unknown format \"%.40s\": jsonl, json, csv, tsv, warc, mbox, html, text and lines are possible",
-                       options->format);
+        return dp_fail(
+            error, DOPPEL_ERROR_USAGE,
+            "unknown format \"%.40s\"; the formats are jsonl, json, csv, tsv, warc, mbox, html, text and lines",
+            options->format);
     return DOPPEL_OK;
 }
 

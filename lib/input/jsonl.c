@@ -159,8 +159,9 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     dp_counts_lacks_text(dp_unit_counts(unit), at->bytes, at->length);
     if (!strcmp(text->key, html->key))
         return dp_reader_bad_record(reader, unit, at, "has no field \"%.60s\"", text->key);
-    return dp_reader_bad_record(reader, unit, at, "has no field \"%.60s\" or \"%.60s\"; --%.20stext-key names it",
-                                text->key, html->key, prefix);
+    return dp_reader_bad_record(
+        reader, unit, at, "has no field \"%.60s\" or \"%.60s\"; --%.20stext-key KEY names the field with the text",
+        text->key, html->key, prefix);
 }
 
 /* The extra fields that the options name. */

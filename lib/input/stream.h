@@ -71,9 +71,9 @@ typedef struct dp_stream {
     size_t zstd_hint;             /* how much input it asks for */
 
     /* This many threads may decompress the members or frames of big files ahead, from the next opening on: set by the
-     * caller; with 0 or 1 the reader itself. The bytes and the failures are the same, but that of a damaged zstd block
-     * more or less may come. gzip data of one member, and a zstd file of one frame, can only be read from start to end:
-     * there threads do not help. */
+     * caller; with 0 or 1 the reader itself. The bytes and the failures are the same, except that more or less of a
+     * damaged zstd block may be given. gzip data of one member, and a zstd file of one frame, can only be read from
+     * start to end: there threads do not help. */
     int threads;
     const dp_ahead_sizes *ahead_sizes; /* NULL: the usual */
     bool alone;                        /* threads do not help with this file */

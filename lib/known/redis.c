@@ -121,7 +121,7 @@ static doppel_status read_meta(const dp_redis *redis, const redisReply *reply, d
     const char *name = redis->url.name;
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements != META_FIELDS ||
         !dp_redis_is_string(reply->element[META_VERSION]))
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "what is at this prefix is no memory of doppel's");
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, name, 0, "the keys with this prefix were not written by doppel");
     if (!strcmp(reply->element[META_VERSION]->str, "1"))
         return dp_fail_at(
             error, DOPPEL_ERROR_STORE, name, 0,

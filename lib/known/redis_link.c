@@ -417,7 +417,7 @@ static next_step step_for(const redisReply *reply) {
 
 doppel_status dp_redis_explain(const char *place, const redisReply *reply, doppel_error *error) {
     if (reply->type != REDIS_REPLY_ERROR)
-        return dp_fail(error, DOPPEL_ERROR_STORE, "%s: it answers otherwise than Redis does", place);
+        return dp_fail(error, DOPPEL_ERROR_STORE, "%s: it does not answer as Redis does", place);
     const meaning *found = meaning_of(reply);
     if (!found->words)
         return dp_fail(error, found->code, "%s: %.300s", place, reply->str);
@@ -692,7 +692,8 @@ static doppel_status load_functions(dp_redis_link *link, const char **done, dopp
             return status;
         *done = "present";
     }
-    return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: doppel's functions come and go: is somebody else loading them?",
+    return dp_fail(error, DOPPEL_ERROR_AWAY,
+                   "%s: doppel's functions keep disappearing: does another program load or delete functions?",
                    link->wire.place);
 }
 
@@ -1263,7 +1264,8 @@ static doppel_status settle_all(calling *call, doppel_error *error) {
             return status;
         if (!call->flying) {
             freeReplyObject(reply);
-            return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: it answers what nobody asked", call->link->wire.place);
+            return dp_fail(error, DOPPEL_ERROR_AWAY, "%s: it sent a reply that no command waits for",
+                           call->link->wire.place);
         }
         settle(call, reply);
     }

@@ -426,7 +426,7 @@ static doppel_status make_folder(doppel_df_builder *b, doppel_error *error) {
     if (!dp_buffer_printf(&name, "%s/doppel-df.XXXXXX", b->tmp) || !dp_buffer_add(&name, "", 1))
         status = dp_no_memory(error);
     else if (!mkdtemp(name.data))
-        status = dp_fail_at(error, DOPPEL_ERROR_IO, b->tmp, 0, "no folder can be made there: %s", strerror(errno));
+        status = dp_fail_at(error, DOPPEL_ERROR_IO, b->tmp, 0, "a folder cannot be made there: %s", strerror(errno));
     if (status)
         dp_buffer_free(&name);
     b->folder = name.data;

@@ -176,7 +176,7 @@ static doppel_status open_own(const doppel_simhash_options *given, doppel_simhas
     const char *name = options->hash ? options->hash : "fast";
     doppel_status status = options->function ? DOPPEL_OK : dp_hasher_open(name, &own->hasher);
     if (status == DOPPEL_ERROR_USAGE)
-        return dp_fail(error, status, "there is no hash `%s`: take %s", name, dp_hash_names);
+        return dp_fail(error, status, "unknown hash `%s`; use %s", name, dp_hash_names);
     return status ? dp_no_memory(error) : DOPPEL_OK;
 }
 

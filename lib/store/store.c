@@ -84,5 +84,5 @@ doppel_status dp_store_open(const char *path, const dp_store_options *options, d
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i]->takes(path))
             return kinds[i]->open(path, options ? options : &none, store, error);
-    return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "no kind of store has such a path");
+    return dp_fail_at(error, DOPPEL_ERROR_USAGE, path, 0, "is not the path or URL of an index");
 }

@@ -289,21 +289,22 @@ static const char *option_meant(const cli_args *args, const char *word) {
     return nearest_name(word, names, count);
 }
 
-/* Options that a command has no use for, and what to do instead. */
+/* Options that people try and that a command (NULL: any) does not have, and what to do instead. */
 static const struct {
     const char *command, *option, *instead;
-} elsewhere[] = {
+} alternatives[] = {
+    {NULL, "csv", "formats are taken from names: give -o a name such as out.csv"},
     {"check", "similarity",
      "the index decides from which similarity on documents are copies (doppel stats shows it); doppel similar "
      "--similarity T lists those above T"},
     {"check", "titles", "the index decides whether titles count (doppel stats shows it)"},
 };
 
-/* What to do instead of giving this option to the command; NULL: nothing is known. */
-static const char *find_elsewhere(const char *command, const char *option) {
-    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
-        if (!strcmp(elsewhere[i].command, command) && !strcmp(elsewhere[i].option, option))
-            return elsewhere[i].instead;
+static const char *find_alternative(const char *command, const char *option) {
+    for (size_t i = 0; i < sizeof alternatives / sizeof *alternatives; i++)
+        if (!strcmp(alternatives[i].option, option) &&
+            (!alternatives[i].command || !strcmp(alternatives[i].command, command)))
+            return alternatives[i].instead;
     return NULL;
 }
 
@@ -314,10 +315,8 @@ static void complain_unknown(const cli_args *args, const char *given) {
         if (*p == '_')
             *p = '-';
     const char *meant = given[1] == '-' ? option_meant(args, word) : NULL;
-    const char *instead = find_elsewhere(args->command->name, word);
-    if (!strcmp(word, "csv"))
-        message("unknown option %s; formats are taken from names: give -o a name such as out.csv", given);
-    else if (instead)
+    const char *instead = find_alternative(args->command->name, word);
+    if (instead)
         message("unknown option %s: %s", given, instead);
     else if (meant)
         message("unknown option %s; did you mean --%s?", given, meant);

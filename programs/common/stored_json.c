@@ -1,4 +1,4 @@
-/* stored_json.c - verdicts, comparisons and documents that an index remembers, as JSON. */
+/* stored_json.c - verdicts, comparisons, and what an index remembers and counts, as JSON. */
 #include "common/stored_json.h"
 
 #include <math.h>
@@ -102,6 +102,16 @@ void text_similar(text_buffer *out, const doppel_stored *stored) {
     text_member_string(out, "canonical", group_of(stored));
     write_aliases(out, stored);
     text_put(out, "}");
+}
+
+void text_engine_counters(text_buffer *out, const doppel_engine_stats *stats) {
+    text_member_count(out, "checks", stats->checks);
+    text_member_count(out, "adds", stats->adds);
+    text_member_count(out, "removes", stats->removes);
+    text_member_count(out, "expired", stats->expired);
+    text_member_count(out, "damaged", stats->damaged);
+    text_member_count(out, "commits", stats->commits);
+    text_member_count(out, "failedCommits", stats->failed_commits);
 }
 
 void text_compared_side(text_buffer *out, const doppel_comparison *m, bool is_b) {

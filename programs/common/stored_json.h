@@ -1,4 +1,4 @@
-/* stored_json.h - verdicts, comparisons and documents that an index remembers, as JSON: what the commands and the
+/* stored_json.h - verdicts, comparisons, and what an index remembers and counts, as JSON: what the commands and the
  * server print. */
 #ifndef COMMON_STORED_JSON_H
 #define COMMON_STORED_JSON_H
@@ -19,6 +19,9 @@ void text_evidence(text_buffer *out, const doppel_stored *stored);
 
 /* Counts by doppel_reason, as one object; with `unique` that of DOPPEL_REASON_NONE leads. */
 void text_by_reason(text_buffer *out, const uint64_t by[DOPPEL_REASONS], bool unique);
+
+/* Members of the statistics of an engine: how often it did what since it was opened. */
+void text_engine_counters(text_buffer *out, const doppel_engine_stats *stats);
 
 /* Members of a comparison: what was found of one side, and how near the two are. */
 void text_compared_side(text_buffer *out, const doppel_comparison *comparison, bool is_b);

@@ -9,6 +9,7 @@
 #include "report/diff.h"
 #include "report/pairs.h"
 #include "shared/choices.h"
+#include "shared/marked_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -51,9 +52,9 @@ typedef struct compared_side {
 
 typedef struct comparison {
     compared_side a, b;
-    const char *given[2]; /* A and B: paths, or ids */
-    char *original;       /* with --removed: B, */
-    char *reason;         /* and why A was removed for it */
+    const char *given[2]; /* A and B: paths, or ids. B is `original` with --removed */
+    char *original;       /* with --removed: the id of B */
+    char *reason;         /* with --removed: why A was removed for B */
     loaded_recipe loaded;
     doppel_comparison measures;
     doppel_passages passages;
@@ -86,7 +87,7 @@ static doppel_status keep(void *state, const doppel_document *document, doppel_o
     return side->text && side->id ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Whether a file is certainly not there: then it may be meant as an id. */
+/* Whether a file certainly does not exist: then it may be meant as an id. */
 static bool is_missing(const char *path) {
     return !strpbrk(path, "*?[:") && strcmp(path, "-") != 0 && access(path, F_OK) && errno == ENOENT;
 }
@@ -126,7 +127,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 typedef struct id_search {
     compared_side *side[2];
     const char *id[2];
-    bool again[2]; /* more than one document has the id */
+    bool twice[2]; /* more than one document has the id */
 } id_search;
 
 typedef struct id_searcher {
@@ -189,7 +190,7 @@ static doppel_status take_found(void *user, doppel_slice bytes) {
         taken = sizeof head + head[1];
         compared_side *side = search->side[head[0]];
         if (side->text)
-            search->again[head[0]] = true;
+            search->twice[head[0]] = true;
         else if (!keep_text(side, search->id[head[0]], (doppel_slice){bytes.data + sizeof head, head[1]}))
             return DOPPEL_ERROR_MEMORY;
     }
@@ -212,7 +213,7 @@ static int read_by_id(const cli_args *args, comparison *c) {
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         if (!search.side[i]->text)
             message("%s: no document of --in has this id", search.id[i]);
-        else if (search.again[i])
+        else if (search.twice[i])
             message("%s: more than one document of --in has this id", search.id[i]);
         else
             continue;
@@ -293,169 +294,6 @@ static int read_from_index(const cli_args *args, comparison *c) {
     if (code == EXIT_DONE)
         code = get_side(&e, c->given[1], &c->b);
     return engine_close(&e, code);
-}
-
-/* ---- a text with the passages it shares with another ----
- *
- * In colour on a terminal, else numbered in brackets. Long pieces are shortened in their middle, white space becomes
- * one space, and lines are broken between words. */
-
-/* One side of a comparison: a text, and the passages of it that the other side has too. */
-typedef struct shown_text {
-    const char *text;
-    size_t length;
-    const doppel_passage *passages; /* numbered in this order */
-    size_t count;
-    bool is_b;
-} shown_text;
-
-/* A piece longer than LONG bytes is shown by its first and last KEEP, about a line and a half each. */
-#define LONG 280
-#define KEEP 120
-
-#define INDENT 4
-
-/* No terminal is taken to be narrower: a few words still fit after the indent. */
-#define LEAST 20
-
-/* The state of writing. */
-typedef struct text_writer {
-    FILE *file;
-    int column, width;
-    bool colour;
-    bool glue; /* no space before the next word: the text has none there */
-} text_writer;
-
-static bool use_colour(FILE *file) {
-    const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    return isatty(fileno(file)) && !(no && *no) && terminal && strcmp(terminal, "dumb") != 0;
-}
-
-static int line_width(FILE *file) {
-    int columns = terminal_columns(file);
-    return !columns ? 80 : columns < LEAST ? LEAST : columns;
-}
-
-static bool is_space(char c) {
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-static bool inside_character(char c) {
-    return ((unsigned char)c & 0xC0) == 0x80;
-}
-
-/* Counts characters; each is assumed to take one column. */
-static int count_columns(const char *word, size_t length) {
-    int count = 0;
-    for (size_t i = 0; i < length; i++)
-        count += !inside_character(word[i]);
-    return count;
-}
-
-/* Writes a word, on a new line if it does not fit. */
-static void put_word(text_writer *pen, const char *word, size_t length) {
-    int wide = count_columns(word, length);
-    if (pen->column > INDENT && pen->column + 1 + wide > pen->width && !pen->glue) {
-        fprintf(pen->file, "\n%*s", INDENT, "");
-        pen->column = INDENT;
-    } else if (pen->column > INDENT && !pen->glue) {
-        fputc(' ', pen->file);
-        pen->column++;
-    }
-    print_safe(pen->file, word, length);
-    pen->column += wide;
-    pen->glue = false;
-}
-
-static void put_words(text_writer *pen, const char *p, const char *end) {
-    while (p < end) {
-        while (p < end && is_space(*p))
-            p++;
-        const char *start = p;
-        while (p < end && !is_space(*p))
-            p++;
-        if (p > start)
-            put_word(pen, start, (size_t)(p - start));
-    }
-}
-
-/* Writes a piece, without its middle if it is long. The cuts are between words where there are some nearby. */
-static void put_piece(text_writer *pen, const char *text, size_t length) {
-    if (length <= LONG) {
-        put_words(pen, text, text + length);
-        return;
-    }
-    size_t head = KEEP, tail = length - KEEP;
-    while (head > KEEP / 2 && !is_space(text[head]))
-        head--;
-    if (!is_space(text[head]))
-        for (head = KEEP; head && inside_character(text[head]);)
-            head--;
-    while (tail < length - KEEP / 2 && !is_space(text[tail]))
-        tail++;
-    if (!is_space(text[tail]))
-        for (tail = length - KEEP; tail < length && inside_character(text[tail]);)
-            tail++;
-    put_words(pen, text, text + head);
-    put_word(pen, "[...]", 5);
-    put_words(pen, text + tail, text + length);
-}
-
-/* A passage that both texts have. The colours 1 to 6 alternate. */
-static void put_shared(text_writer *pen, const char *text, size_t length, size_t number) {
-    char mark[32];
-    if (pen->colour) {
-        fprintf(pen->file, "\033[1;3%dm", (int)(number % 6 + 1));
-        put_piece(pen, text, length);
-        fputs("\033[0m", pen->file);
-    } else {
-        put_word(pen, mark, (size_t)snprintf(mark, sizeof mark, "[%zu:", number + 1));
-        put_piece(pen, text, length);
-        fputc(']', pen->file);
-        pen->column++;
-    }
-}
-
-static void put_other(text_writer *pen, const char *text, size_t length) {
-    if (!length)
-        return;
-    if (pen->colour)
-        fputs("\033[2m", pen->file);
-    put_piece(pen, text, length);
-    if (pen->colour)
-        fputs("\033[0m", pen->file);
-}
-
-static size_t start_of(const shown_text *shown, size_t i) {
-    return (size_t)(shown->is_b ? shown->passages[i].b_start : shown->passages[i].a_start);
-}
-
-static size_t end_of(const shown_text *shown, size_t i) {
-    return (size_t)(shown->is_b ? shown->passages[i].b_end : shown->passages[i].a_end);
-}
-
-/* The first of the shown passages that starts at `from` or after it; SIZE_MAX: none. */
-static size_t next_passage(const shown_text *shown, size_t from) {
-    size_t best = SIZE_MAX;
-    for (size_t i = 0; i < shown->count; i++)
-        if (start_of(shown, i) >= from && (best == SIZE_MAX || start_of(shown, i) < start_of(shown, best)))
-            best = i;
-    return best;
-}
-
-static void show_text(FILE *file, const shown_text *shown, bool colour) {
-    text_writer pen = {file, INDENT, line_width(file), colour, false};
-    size_t at = 0, next;
-    fprintf(file, "%*s", INDENT, "");
-    while ((next = next_passage(shown, at)) != SIZE_MAX) {
-        put_other(&pen, shown->text + at, start_of(shown, next) - at);
-        pen.glue = start_of(shown, next) && !is_space(shown->text[start_of(shown, next) - 1]);
-        put_shared(&pen, shown->text + start_of(shown, next), end_of(shown, next) - start_of(shown, next), next);
-        at = end_of(shown, next);
-        pen.glue = at < shown->length && !is_space(shown->text[at]);
-    }
-    put_other(&pen, shown->text + at, shown->length - at);
-    fputc('\n', file);
 }
 
 /* ---- lines for people ---- */
@@ -557,12 +395,12 @@ static void print_passages(const comparison *c) {
     size_t count = keep_longest(c->passages.passage, c->passages.count);
     if (count < c->passages.count)
         printf("(the longest %zu are marked below; --json lists all)\n", count);
-    shown_text shown = {c->a.text, c->a.length, c->passages.passage, count, false};
+    marked_text marked = {c->a.text, c->a.length, c->passages.passage, count, false};
     printf("\nA\n");
-    show_text(stdout, &shown, colour);
-    shown = (shown_text){c->b.text, c->b.length, c->passages.passage, count, true};
+    marked_text_print(stdout, &marked, colour);
+    marked = (marked_text){c->b.text, c->b.length, c->passages.passage, count, true};
     printf("\nB\n");
-    show_text(stdout, &shown, colour);
+    marked_text_print(stdout, &marked, colour);
 }
 
 /* ---- how they differ ---- */
@@ -574,11 +412,10 @@ static doppel_slice run_text(const diff_text *t, const diff_run *run) {
 }
 
 static void print_run(const diff_text *t, const diff_run *run, bool colour) {
-    text_writer pen = {stdout, INDENT, line_width(stdout), colour, false};
     doppel_slice text = run_text(t, run);
     bool is_new = run->kind == DIFF_ADDED;
     printf("%s  %c ", colour ? is_new ? "\033[32m" : "\033[31m" : "", is_new ? 'B' : 'A');
-    put_piece(&pen, text.data, text.length);
+    marked_text_print_piece(stdout, text.data, text.length);
     printf("%s\n", colour ? "\033[0m" : "");
 }
 
@@ -775,7 +612,7 @@ static int compare(const cli_args *args, comparison *c) {
     return finish_stdout(print_lines(c));
 }
 
-/* Prints a message and returns false when the documents are not given in one of the ways there are. */
+/* Prints a message and returns false unless A and B are given in one of the ways that cmd_compare accepts. */
 static bool check_given(const cli_args *args) {
     bool from_index = args_text(args, "index") || args_text(args, "store"), in = args_text(args, "in");
     bool removed = args_text(args, "removed");
@@ -803,7 +640,8 @@ int cmd_compare(const cli_args *args) {
     if (!check_given(args) || !check_outputs(args))
         return EXIT_USAGE;
     c.given[0] = args->operands[0];
-    c.given[1] = args->operands[1];
+    if (args->operand_count == 2)
+        c.given[1] = args->operands[1];
     if (!content_option(args, &c.a.content))
         return EXIT_USAGE;
     c.b.content = c.a.content;

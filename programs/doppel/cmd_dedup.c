@@ -20,15 +20,13 @@ const cli_option dedup_options[] = {
      "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
     OUTPUT_DIR_OPTION,
     {"removed", 0, OPTION_OUTPUT, "FILE",
-     "write a line for each removed document: its id, the id of its original, and the reason; --output is optional "
-     "then"},
+     "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
-     "write the removed documents themselves, in the format of the kept ones; --output is optional then"},
+     "write the removed documents themselves, in the format of the kept ones; makes --output optional"},
     {"against", 0, OPTION_FILES, "FILE",
      "also remove copies of documents of this file or folder, which are not written themselves. It may be an index "
-     "folder "
-     "(see doppel add), a --work folder or a file of --save-sketches. Whole documents are compared; for test questions "
-     "inside documents, use doppel trim --unit passage --against FILE --drop"},
+     "folder (see doppel add), a --work folder or a file of --save-sketches. Whole documents are compared; for test "
+     "questions inside documents, use doppel trim --unit passage --against FILE --drop"},
     AGAINST_BATCH_OPTIONS,
     {"annotate", 0, OPTION_FLAG, NULL,
      "write all documents, with group, isDuplicate, originalId, kept and groupSize added to each, replacing fields of "
@@ -54,13 +52,13 @@ static const char *const added_names[ADDED] = {"group", "isDuplicate", "original
 
 typedef struct dedup_job {
     batch_command b;
-    const char *output, *folder, *list,
-        *removed; /* the file or folder of kept documents; the list of removed ones; their documents */
+    const char *output, *folder; /* of the kept documents; at most one is given */
+    const char *list, *removed;  /* files: a line for each removed document; the removed documents themselves */
     writer out, listed, removed_out;
     char delimiter;    /* of annotated rows; 0: before their header */
     uint64_t replaced; /* records that already had a field that --annotate adds */
     char *names[ADDED];
-    void *tables;     /* the writer of tables; NULL: the output is no table */
+    void *tables;     /* the writer of tables; NULL: the output is not a table */
     uint64_t written; /* rows of tables */
     doppel_error error;
 } dedup_job;
@@ -155,7 +153,7 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 
 /* ---- rows with cells added ---- */
 
-/* The delimiter of rows, as reading has it: a tab in TSV and where the header has one outside of quotes. */
+/* The delimiter of rows, as the reader chooses it: a tab in TSV and where the header has one outside of quotes. */
 static char delimiter_of(const cli_args *args, doppel_slice header) {
     const char *asked = args_text(args, "format"), *format = asked ? asked : doppel_input_format(args->operands[0]);
     bool quoted = false, tab = format && !strcasecmp(format, "TSV");
@@ -166,7 +164,7 @@ static char delimiter_of(const cli_args *args, doppel_slice header) {
     return tab ? '\t' : ',';
 }
 
-/* Whether a cell of the header is a name, which has no quotes in it. */
+/* Whether a cell of the header is this name; added names have no quotes. */
 static bool is_cell(const char *cell, size_t length, const char *name) {
     static const char around[] = " \t\r\"";
     for (; length && strchr(around, *cell); cell++)
@@ -176,7 +174,7 @@ static bool is_cell(const char *cell, size_t length, const char *name) {
     return length == strlen(name) && !memcmp(cell, name, length);
 }
 
-/* Whether no column of the header has the name of one that is added; else prints a message. */
+/* Prints a message and returns false when the header already has a column that is to be added. */
 static bool check_header(const dedup_job *job, doppel_slice header) {
     char delimiter = delimiter_of(job->b.args, header);
     bool quoted = false;
@@ -187,8 +185,8 @@ static bool check_header(const dedup_job *job, doppel_slice header) {
         quoted = i < header.length && quoted != (header.data[i] == '"');
         for (size_t name = 0; ends && name < added_count(job); name++)
             if (is_cell(header.data + start, i - start, job->names[name])) {
-                message("there is a column %s already, which --annotate would add; --annotate-prefix TEXT gives its "
-                        "columns other names",
+                message("the input already has a column %s, which --annotate would add; --annotate-prefix TEXT changes "
+                        "the names of the added columns",
                         job->names[name]);
                 return false;
             }
@@ -314,7 +312,7 @@ static int open_outputs(dedup_job *job) {
     return code;
 }
 
-/* Opens the outputs, so that a disk gets ready for them, decides, and writes. */
+/* Opens the outputs, so that blocks of the disk are allocated while documents are decided; decides, and writes. */
 static int decide_and_write(dedup_job *job) {
     int code = open_outputs(job);
     if (code == EXIT_DONE)
@@ -379,6 +377,17 @@ static void hint_shorter(const dedup_job *job, uint64_t removed) {
                     "FILE --drop finds inputs that contain them");
 }
 
+/* "3 records already had a field group, isDuplicate, originalId, kept or groupSize, which --annotate replaced" */
+static void report_replaced(const dedup_job *job) {
+    text_buffer names = {0};
+    size_t count = added_count(job);
+    for (size_t i = 0; i < count; i++)
+        text_format(&names, "%s%s", i == 0 ? "" : i + 1 < count ? ", " : " or ", job->names[i]);
+    message("%llu record%s already had a field %.*s, which --annotate replaced", (unsigned long long)job->replaced,
+            job->replaced == 1 ? "" : "s", (int)names.length, names.data);
+    text_free(&names);
+}
+
 static void print_result(dedup_job *job) {
     doppel_batch_stats s;
     doppel_batch_get_stats(job->b.batch, &s);
@@ -395,9 +404,7 @@ static void print_result(dedup_job *job) {
                         (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s");
     hint_shorter(job, removed);
     if (job->replaced)
-        message("%llu record%s already had a field %s, %s, %s, %s or %s, which --annotate replaced",
-                (unsigned long long)job->replaced, job->replaced == 1 ? "" : "s", job->names[ADDED_GROUP],
-                job->names[ADDED_COPY], job->names[ADDED_ORIGINAL], job->names[ADDED_KEPT], job->names[ADDED_SIZE]);
+        report_replaced(job);
     if (s.in_index)
         message_summary("of those removed, %llu %s in the index", (unsigned long long)s.in_index,
                         s.in_index == 1 ? "is" : "are");

@@ -56,7 +56,7 @@ static int get_one(const engine_command *e, const char *id) {
 /* ---- copies ---- */
 
 /* Says why an original has no copies to show. */
-static void tell_no_copies(const engine_command *e, const char *id, const doppel_stored *original) {
+static void explain_no_copies(const engine_command *e, const char *id, const doppel_stored *original) {
     unsigned long long count = original->duplicates;
     const char *copies = count == 1 ? "copy was" : "copies were";
     if (!count)
@@ -94,11 +94,11 @@ static int get_copies(const engine_command *e, const char *id) {
     bool copy = code == EXIT_DONE && one->original_id.data;
     if (copy)
         message_summary("%s %s a copy of %.*s%s", id, one->original_gone ? "was" : "is", (int)one->original_id.length,
-                        one->original_id.data, one->original_gone ? ", which is gone" : "");
+                        one->original_id.data, one->original_gone ? ", which is no longer in the index" : "");
     if (code == EXIT_DONE && !(copy && one->original_gone)) {
         code = print_copies(e, copy ? one->original_id : one->id, &count);
         if (code == EXIT_DONE && !copy && !count)
-            tell_no_copies(e, id, one);
+            explain_no_copies(e, id, one);
     }
     doppel_stored_list_free(&known);
     return code;

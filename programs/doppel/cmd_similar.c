@@ -37,25 +37,25 @@ static doppel_status pack(void *state, const doppel_document *document, doppel_o
 
 /* Keeps the first document and counts all. */
 static doppel_status keep_first(void *user, doppel_slice bytes) {
-    similar_query *a = user;
+    similar_query *query = user;
     doppel_document document;
     for (size_t at = 0, size; at < bytes.length; at += size) {
-        size = unpack_document(&a->feed, bytes.data + at, &document, NULL);
-        if (a->count++)
+        size = unpack_document(&query->feed, bytes.data + at, &document, NULL);
+        if (query->count++)
             continue;
-        text_add(&a->packed, bytes.data + at, size);
+        text_add(&query->packed, bytes.data + at, size);
     }
-    return a->packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+    return query->packed.failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
 }
 
 /* Reads the one document of a file. */
-static int read_query(const cli_args *args, similar_query *a) {
+static int read_query(const cli_args *args, similar_query *query) {
     const char *path = args->operands[0];
     doppel_input_options options = reading_options(args);
-    doppel_work work = {.user = a, .document = pack, .emit = keep_first};
+    doppel_work work = {.user = query, .document = pack, .emit = keep_first};
     int code = run_paths(&path, 1, &options, &work, NULL);
-    if (code == EXIT_DONE && a->count != 1) {
-        message("%s: has %zu documents; similar takes one", path, a->count);
+    if (code == EXIT_DONE && query->count != 1) {
+        message("%s: has %zu documents; similar takes one", path, query->count);
         code = EXIT_INPUT;
     }
     return code;
@@ -66,7 +66,7 @@ static bool is_file(const char *path) {
 }
 
 /* Makes an item from the operand: the document in the index with this id or URL, else the document of this file. */
-static int find_query(const engine_command *e, similar_query *a, doppel_stored_list *known, doppel_item *item) {
+static int find_query(const engine_command *e, similar_query *query, doppel_stored_list *known, doppel_item *item) {
     const char *what = e->args->operands[0];
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(what), known, &error), &error);
@@ -82,10 +82,10 @@ static int find_query(const engine_command *e, similar_query *a, doppel_stored_l
         message("%s: the index has no document with this id or URL, and there is no such file", what);
         return EXIT_INPUT;
     }
-    code = read_query(e->args, a);
+    code = read_query(e->args, query);
     if (code != EXIT_DONE)
         return code;
-    unpack_document(&a->feed, a->packed.data, &item->document, NULL);
+    unpack_document(&query->feed, query->packed.data, &item->document, NULL);
     item->document.extra = NULL;
     /* It is compared by its content, whatever the index has under its id. */
     item->document.id.data = "";
@@ -95,7 +95,7 @@ static int find_query(const engine_command *e, similar_query *a, doppel_stored_l
 
 /* ---- what is found ---- */
 
-/* As doppel_engine_find_similar has it. */
+/* The default of doppel_engine_find_similar. */
 #define USUAL_SIMILARITY 0.85
 
 /* A document in words: "a.txt: similarity 0.843, The title". */
@@ -116,7 +116,7 @@ static void put_words(text_buffer *out, const doppel_stored *stored) {
 /* The nearest of all is looked for in a folder of up to this many documents, as each of them is compared. */
 enum { MOST_COMPARED = 100000 };
 
-/* Less similar ones have nothing to do with each other. */
+/* Documents that are less similar than this have nothing to do with each other. */
 #define LEAST_SIMILARITY 0.1
 
 /* The criterion of the options, as the end of "nothing in INDEX ..."; `what` is the document. */
@@ -153,7 +153,7 @@ static void put_nearest(text_buffer *out, const doppel_stored *nearest) {
 }
 
 /* Says that nothing is similar enough and, unless the index is too large to look for it, what is nearest. */
-static int tell_none(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
+static int report_none(const engine_command *e, const doppel_item *item, const doppel_similar_options *options) {
     doppel_engine_stats stats;
     doppel_stored_list list = {0};
     doppel_similar_options wider;
@@ -196,7 +196,7 @@ static int show_similar(const engine_command *e, const doppel_item *item, const 
         text_put(&out, "\n");
     }
     if (code == EXIT_DONE && !list.count)
-        code = tell_none(e, item, options);
+        code = report_none(e, item, options);
     doppel_stored_list_free(&list);
     return finish_text(&out, code);
 }
@@ -220,17 +220,17 @@ static bool read_options(const cli_args *args, doppel_similar_options *options, 
 
 int cmd_similar(const cli_args *args) {
     engine_command e = {0};
-    similar_query a = {.count = 0};
+    similar_query query = {.count = 0};
     doppel_stored_list known = {0};
     doppel_similar_options options;
     doppel_item item;
     unsigned words;
     int code = read_options(args, &options, &words) ? engine_open(&e, args, ENGINE_READ) : EXIT_USAGE;
     if (code == EXIT_DONE)
-        code = find_query(&e, &a, &known, &item);
+        code = find_query(&e, &query, &known, &item);
     if (code == EXIT_DONE)
         code = show_similar(&e, &item, &options, words);
     doppel_stored_list_free(&known);
-    text_free(&a.packed);
+    text_free(&query.packed);
     return engine_close(&e, code);
 }

@@ -77,13 +77,7 @@ static void put_since_opened(text_buffer *out, const doppel_engine_stats *s) {
     put_line(out, "sinceOpened");
     text_put(out, "{");
     text_member_share(out, "openSeconds", s->open_seconds);
-    text_member_count(out, "checks", s->checks);
-    text_member_count(out, "adds", s->adds);
-    text_member_count(out, "removes", s->removes);
-    text_member_count(out, "expired", s->expired);
-    text_member_count(out, "damaged", s->damaged);
-    text_member_count(out, "commits", s->commits);
-    text_member_count(out, "failedCommits", s->failed_commits);
+    text_engine_counters(out, s);
     text_member(out, "verdicts");
     text_by_reason(out, s->verdicts_by, true);
     put_histogram(out, "checkMicroseconds", &s->check_time);

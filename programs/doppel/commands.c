@@ -36,9 +36,9 @@ static const cli_option common_options[] = {
 static const cli_command commands[] = {
     {"dedup", "INPUT... -o OUT", "Keep one of each: write the documents without their copies.",
      "Documents are copies when their similarity, the Jaccard similarity of their 5-word shingles, is at least "
-     "--similarity; those with fewer than --min-words words when their words are the same, those without "
-     "words when their bytes are. Every pair that is reported "
-     "is verified. In the order of --keep, a document is kept unless it is near one that is kept already.\n"
+     "--similarity; those with fewer than --min-words words when their words are the same, those without words when "
+     "their bytes are. Every pair that is reported is verified. In the order of --keep, a document is kept unless it "
+     "is near one that is kept already.\n"
      "Kept JSONL records are written unchanged, and so are rows of CSV and TSV if OUT has such a name, or is stdout "
      "and all INPUTs have that format, and lines of --format lines. Other rows become JSONL with all their columns; "
      "documents of other formats become JSONL with id, url, title and text. --removed lists the removed documents, "
@@ -56,9 +56,8 @@ static const cli_command commands[] = {
     {"trim", "INPUT... -o OUT", "Cut repeated lines and passages out of documents.",
      "A line, sentence, paragraph or passage that occurs in another document, or earlier in the same one, is cut; the "
      "first occurrence, in the order of --keep, is kept. Words are compared: case, punctuation and spaces do not "
-     "count, nor do "
-     "line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the manual, and "
-     "docs/FORMAT.md, section 15, has the exact definition.\n"
+     "count, nor do line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the "
+     "manual, and docs/FORMAT.md, section 15, has the exact definition.\n"
      "JSONL records are written with their text cut and everything else unchanged; records that have only HTML get a "
      "text field. Rows of CSV and TSV become JSONL with all their columns; documents of other formats become JSONL "
      "with id, url, title and text. A document with nothing left is written empty; --drop-below 1 drops it. OUT does "
@@ -75,8 +74,7 @@ static const cli_command commands[] = {
      "means the same as in doppel dedup; with --method simhash only the distance counts, the search is exact, and "
      "similarity is null, as it is not measured.\n"
      "Documents with fewer than --min-words words are near only if their words are the same; those without words only "
-     "if "
-     "their bytes are.",
+     "if their bytes are.",
      "doppel pairs news.jsonl.gz\ndoppel pairs --method simhash --distance 6 --collapse docs/ -o pairs.jsonl",
      pairs_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_pairs, READS_DOCUMENTS,
      "similarity against output method preset"},
@@ -98,10 +96,8 @@ static const cli_command commands[] = {
      0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
     {"overlap", "INPUT...", "Find documents that contain much of another, or a passage of it.",
      "On a terminal the pairs that share the most come first, with how much of each is in the other and how the "
-     "longest "
-     "passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for each "
-     "pair, "
-     "in input order (--print jsonl).\n"
+     "longest passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for "
+     "each pair, in input order (--print jsonl).\n"
      "Without --words and --containment, pairs are shown that share 30 words in a row, or of which one has a fifth of "
      "the other.\n"
      "Each JSON line has the ids a and b, in input order, the share of each one's shingles that the other has, and the "
@@ -126,26 +122,21 @@ static const cli_command commands[] = {
      mirrors_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_mirrors, READS_DOCUMENTS},
     {"add", PLACE " INPUT...", "Put documents into an index that remembers them, and say which were seen before.",
      "Prints a verdict for each document, one JSON line, in input order and once the document is on disk: whether it "
-     "is a duplicate, the confidence, the reason (exact_url, content_hash or title_similarity), the original, and "
-     "the measurements: content_hash is near content as well as the same words, and similarity and sameDigest say "
-     "which. On a terminal, a sentence is printed instead of the JSON line (--print), and a summary counts the "
-     "duplicates by reason. doppel dedup goes by content alone unless told otherwise, an index also by URLs and "
-     "titles; "
-     "--titles off ignores titles. Evidence counts in this order: the same URL, the same words, near content, a "
-     "similar "
-     "title. Documents are compared with originals, never with copies, so a copy of a copy may be new.\n"
+     "is a duplicate, the confidence, the reason (exact_url, content_hash or title_similarity), the original, and the "
+     "measurements: content_hash is near content as well as the same words, and similarity and sameDigest say which. "
+     "On a terminal, a sentence is printed instead of the JSON line (--print), and a summary counts the duplicates by "
+     "reason. doppel dedup goes by content alone unless told otherwise, an index also by URLs and titles; --titles off "
+     "ignores titles. Evidence counts in this order: the same URL, the same words, near content, a similar title. "
+     "Documents are compared with originals, never with copies, so a copy of a copy may be new.\n"
      "The folder is created if it does not exist, with --preset and the options below it; later runs need not repeat "
-     "them, and cannot change them once a document was added. "
-     "--on-duplicate, --on-same-url, --title-share, --title-veto and --ttl are stored with the folder, too, and can be "
-     "overridden for one run. One process writes to a folder at a time; any number may read it. Any number of "
-     "processes, on any "
-     "machines, share a store in Redis (--store): preset crawl unless another is named, and a line is printed once "
-     "Redis has the document.\n"
+     "them, and cannot change them once a document was added. --on-duplicate, --on-same-url, --title-share, "
+     "--title-veto and --ttl are stored with the folder, too, and can be overridden for one run. One process writes to "
+     "a folder at a time; any number may read it. Any number of processes, on any machines, share a store in Redis "
+     "(--store): preset crawl unless another is named, and a line is printed once Redis has the document.\n"
      "A record without an id, or text from stdin, gets its canonical URL as its id, else 16 digits of the digest of "
      "its words; a plain file has its path. --id names a single document. When the id already exists: with the same "
      "words, the first verdict is printed again (\"known\":true); with other words, the new version replaces the old "
-     "one "
-     "(\"replaced\":true).",
+     "one (\"replaced\":true).",
      "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate link --keep-text news.jsonl\n"
      "doppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
@@ -154,10 +145,9 @@ static const cli_command commands[] = {
     {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "everything in the index, including a document with the same id. A sentence about a new document names the "
-     "nearest "
-     "one, if their similarity is above 0.5 and the folder is small (100,000 comparisons in a run); doppel similar "
-     "finds the nearest in any index. What is a copy was decided when the index was made: doppel stats says from which "
-     "similarity on.",
+     "nearest one, if their similarity is above 0.5 and the folder is small (100,000 comparisons in a run); doppel "
+     "similar finds the nearest in any index. What is a copy was decided when the index was made: doppel stats says "
+     "from which similarity on.",
      "doppel check --index seen new.jsonl\n"
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
@@ -167,16 +157,15 @@ static const cli_command commands[] = {
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
      "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
      "words takes the place of the JSON line (--print).\n"
-     "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, which is the "
-     "nearest; the exit code is 0.\n"
+     "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, names the "
+     "nearest one; the exit code is 0.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
      "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
-     "copies "
-     "that were seen, also those that were removed since; aliases are the URLs of those that are remembered. A copy "
-     "whose original is gone has \"originalGone\":true and no longer matches.\n"
+     "copies that were seen, also those that were removed since; aliases are the URLs of those that are remembered. A "
+     "copy whose original was removed or replaced, or has expired, has \"originalGone\":true and no longer matches.\n"
      "With --copies the lines are those of the copies that are remembered under each document, with or without a URL, "
      "in the order of adding; given a copy, those of its original. If there are none, a line on stderr says why, and "
      "the exit code is 0. Copies are remembered by an index made with --on-duplicate link or store.",
@@ -219,15 +208,13 @@ static const cli_command commands[] = {
      "doppel compact --index seen", compact_options, 0, 0, "takes no arguments", NULL, cmd_compact, TAKES_NOTHING},
     {"verify", PLACE, "Check every record of an index, and report what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there are any. Changes nothing. When records are damaged, "
-     "restore a backup, or save the intact ones: doppel export --index DIR | doppel import --index "
-     "NEW -",
+     "restore a backup, or save the intact ones: doppel export --index DIR | doppel import --index NEW -",
      "doppel verify --index seen", verify_options, 0, 0, "takes no arguments", NULL, cmd_verify, TAKES_NOTHING},
     {"prepare", "--store URL", "Load the functions of a shared store into its Redis, as an administrator.",
      "Workers whose Redis users may load functions (FUNCTION LOAD) do so themselves and do not need this command. "
-     "Where "
-     "several users share a Redis and do not trust each other, none of them may: then an administrator runs this once, "
-     "and again with each new version of doppel before its workers start. The functions of earlier versions are kept. "
-     "docs/ENGINE.md lists the permissions that such users need.\n"
+     "Where several users share a Redis and do not trust each other, none of them may: then an administrator runs this "
+     "once, and again with each new version of doppel before its workers start. The functions of earlier versions are "
+     "kept. docs/ENGINE.md lists the permissions that such users need.\n"
      "Prints a JSON line for each server (in a Cluster, for each master): the name of the library, and its state: "
      "loaded, present, or replaced, if its name had other code.",
      "doppel prepare --store redis://admin@10.0.0.5:6379 --store-password-file admin.password", prepare_options, 0, 0,
@@ -236,8 +223,8 @@ static const cli_command commands[] = {
      "Answers check, add, get, similar, batch, compare and more, as described in docs/HTTP.md and GET /openapi.json; "
      "GET / is the console, GET /metrics is for Prometheus. The folder is created if it does not exist, as with doppel "
      "add.\n"
-     "Listens on loopback by default. On SIGTERM it finishes accepted requests and stops; SIGHUP reloads the "
-     "tokens. A socket passed by systemd is used instead of --listen.\n"
+     "Listens on loopback by default. On SIGTERM it finishes accepted requests and stops; SIGHUP reloads the tokens. A "
+     "socket passed by systemd is used instead of --listen.\n"
      "Several servers on one store (--store) give the same answers; while Redis does not answer, they return 503, and "
      "so does GET /readyz.",
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
@@ -257,12 +244,11 @@ static const cli_command commands[] = {
      "must set isolation.level=read_committed.\n"
      "One worker has an index of its own (--index); several share one with --store, and divide the partitions. On the "
      "first SIGINT or SIGTERM it finishes its current transaction and stops; a second one ends it at once. "
-     "docs/STREAM.md describes "
-     "the guarantees and their cost.",
+     "docs/STREAM.md describes the guarantees and their cost.",
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --dead-letter bad --index "
      "seen\n"
-     "doppel stream --brokers kafka:9093 -X security.protocol=ssl --in pages --unique new --duplicates known "
-     "--store 'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
+     "doppel stream --brokers kafka:9093 -X security.protocol=ssl --in pages --unique new --duplicates known --store "
+     "'redis://redis:6379/0?prefix=seen' --group crawl --instance worker-1 --listen :9100\n"
      "doppel stream --brokers localhost:9092 --in pages --unique new --duplicates known --index seen --until-end "
      "--json",
      stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS,
@@ -327,27 +313,24 @@ const cli_manual doppel_manual = {
     "doppel overlap essays/ --html page.html",
     "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
     "match it, in byte order) or - for stdin. Formats are recognised by the name, else by how a file begins: JSONL "
-    "(.jsonl, .ndjson, .json, or a first byte {), CSV and TSV with a header (.csv, .tsv), WARC and WET (.warc, .wet), "
-    "ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), Word documents (.docx) and PDF (.pdf; needs pdftotext, of "
-    "Debian's "
-    "poppler-utils); gzip and zstd by their content. Any other file is one "
-    "document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
+    "(.jsonl, .ndjson, .json, or a first byte {), an array of JSON objects (.json, or a first byte [), CSV and TSV "
+    "with a header (.csv, .tsv), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), "
+    "Word documents (.docx) and PDF (.pdf; needs pdftotext, of Debian's poppler-utils); gzip, zstd, bzip2 and xz by "
+    "their content. Any other file is one document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is reported on stderr with file and line, left out and counted. When no document of a file of "
     "records can be read, or more than half of them are bad, a field probably has another name: that is exit code 3, "
     "and output files are left unchanged (--allow-bad continues). An empty input is not an error. When a key appears "
-    "twice "
-    "in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
+    "twice in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
     "words. A file with a NUL byte in its first 8 KiB is taken to be binary and left out.\n"
     "An output file appears only once it is complete. Links are followed: the target of a link is replaced, and the "
-    "link is kept. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to directly. "
-    "Names that end in .gz and .zst are compressed.\n"
+    "link is kept. Devices, pipes and descriptors (/dev/stdout, /dev/fd/3) are written to directly. Names that end in "
+    ".gz and .zst are compressed.\n"
     "Options that take a list (--against, --by, --keep, --fields, --files-from, ...) may be given several times, and "
     "add up; any other option is given once.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
     "Exit codes: 0 done, 1 found (doppel check: a document is a duplicate), 2 wrong usage, 3 an input could not be "
     "read, or less than half of it, a named file was left out, or --strict found a bad record, 4 a table, an index or "
-    "the "
-    "output could not be read or written, 5 interrupted.",
+    "the output could not be read or written, 5 interrupted.",
     choices_of,
 };

@@ -1,11 +1,8 @@
-/* bodies.c - the body of a request as it comes, and an answer that is made before it can be sent. */
+/* bodies.c - the body of a request as it comes. */
 #include "server/bodies.h"
 
 #include <bzlib.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <lzma.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -13,8 +10,6 @@
 #include <zlib.h>
 #include <zstd.h>
 #include <zstd_errors.h>
-
-/* ---- the body of a request ---- */
 
 enum {
     ROOM = 1 << 16,
@@ -206,86 +201,4 @@ bool body_whole(body *b) {
     if (b->coding == CODING_PLAIN || !b->started)
         return true;
     return b->coding == CODING_XZ ? xz_whole(b) : b->ended;
-}
-
-/* ---- spools ---- */
-
-spool *spool_create(const char *tmp) {
-    spool *s = calloc(1, sizeof *s);
-    if (s) {
-        s->file = -1;
-        s->tmp = tmp;
-    }
-    return s;
-}
-
-void spool_free(spool *s) {
-    if (!s)
-        return;
-    if (s->file >= 0)
-        close(s->file);
-    if (s->total)
-        atomic_fetch_sub(s->total, s->length);
-    text_free(&s->head);
-    free(s);
-}
-
-/* A file without a name; where the file system has no such files, one whose name is removed at once. */
-static int open_file(const char *folder) {
-    char path[4096];
-    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (file >= 0 || snprintf(path, sizeof path, "%s/doppel-XXXXXX", folder) >= (int)sizeof path)
-        return file;
-    file = mkostemp(path, O_CLOEXEC);
-    if (file >= 0)
-        unlink(path);
-    return file;
-}
-
-static bool write_file(spool *s, const char *bytes, size_t length) {
-    if (s->file < 0 && (s->file = open_file(s->tmp)) < 0)
-        return false;
-    while (length) {
-        ssize_t wrote = write(s->file, bytes, length);
-        if (wrote < 0 && errno != EINTR)
-            return false;
-        bytes += wrote > 0 ? wrote : 0;
-        length -= wrote > 0 ? (size_t)wrote : 0;
-    }
-    return true;
-}
-
-/* Adds to the bytes that all spools hold; false: that would exceed their limit. */
-static bool count(spool *s, size_t length) {
-    if (!s->total || atomic_fetch_add(s->total, length) + length <= s->most || !s->most)
-        return true;
-    atomic_fetch_sub(s->total, length);
-    return false;
-}
-
-void spool_write(spool *s, const char *bytes, size_t length) {
-    if (s->failed)
-        return;
-    s->failed = s->full = !count(s, length);
-    if (s->failed)
-        return;
-    s->length += length; /* what was counted is subtracted by spool_free, written or not */
-    if (s->file < 0 && s->head.length + length <= SPOOL_MEMORY) {
-        text_add(&s->head, bytes, length);
-        s->failed = s->head.failed;
-    } else {
-        s->failed = !write_file(s, bytes, length);
-    }
-}
-
-long spool_read(spool *s, uint64_t from, char *to, size_t length) {
-    if (from < s->head.length) {
-        size_t left = s->head.length - (size_t)from;
-        length = length < left ? length : left;
-        memcpy(to, s->head.data + from, length);
-        return (long)length;
-    }
-    if (from >= s->length)
-        return 0;
-    return (long)pread(s->file, to, length, (off_t)(from - s->head.length));
 }

@@ -1,14 +1,10 @@
-/* bodies.h - the body of a request as it comes (plain or compressed, decompressed a piece at a time), and an answer
- * that is made before it can be sent (a spool: the first part in memory, the rest in a file that has no name). */
+/* bodies.h - the body of a request as it comes, plain or compressed: decompressed a piece at a time, within limits. */
 #ifndef SERVER_BODIES_H
 #define SERVER_BODIES_H
 
-#include "common/text.h"
-#include "doppel.h"
-
-#include <stdatomic.h>
-
-/* ---- the body of a request ---- */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* CODING_BZIP2 and CODING_XZ are for files only: no Content-Encoding has them. */
 typedef enum body_coding {
@@ -56,29 +52,5 @@ body_result body_add(body *b, const char *bytes, size_t length,
 bool body_whole(body *b);
 
 void body_free(body *b);
-
-/* ---- spools: written by one thread, then read by one ---- */
-
-enum { SPOOL_MEMORY = 1 << 20 };
-
-typedef struct spool {
-    text_buffer head;
-    int file; /* -1: none yet */
-    uint64_t length;
-    bool failed, full; /* full: it failed because all spools together would hold more than `most` bytes */
-    const char *tmp;
-    atomic_uint_fast64_t *total; /* bytes that all spools hold together; NULL: not counted */
-    uint64_t most;               /* that they may; 0: any number, or `total` is checked by the caller */
-} spool;
-
-/* NULL: no memory. `tmp`: where the file goes; borrowed. */
-spool *spool_create(const char *tmp);
-void spool_free(spool *s);
-
-/* After a failure nothing more is written, and `failed` is set. */
-void spool_write(spool *s, const char *bytes, size_t length);
-
-/* Reads up to `length` bytes from a place on; 0 at the end, -1 on failure. */
-long spool_read(spool *s, uint64_t from, char *to, size_t length);
 
 #endif

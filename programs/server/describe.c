@@ -246,7 +246,7 @@ static void write_parameters(text_buffer *out, const route_info *r, bool below) 
                              r->needs > RIGHT_NONE ? "news" : "icon.svg");
     for (int i = 0; i < MAX_PARAMETERS && r->parameters[i].name; i++)
         write_parameter(out, &r->parameters[i]);
-    if (r->run == RUN_ADD)
+    if (r->dispatch == DISPATCH_ADD)
         text_format(out,
                     "%s{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"required\":false,\"description\":\"an add "
                     "that is repeated under the same key gets the first answer\",\"schema\":{\"type\":"

@@ -341,7 +341,8 @@ void handle_similar_to(request *r) {
     r->item.document.id.data = "";
     r->item.document.id.length = 0;
     if (is_name(&r->item) && !r->item.document.url.length)
-        answer_list(r, "results", &(doppel_stored_list){0}, true); /* nothing is similar to nothing */
+        answer_list(r, "results", &(doppel_stored_list){0},
+                    true); /* nothing is similar to a document without content */
     else
         answer_similar(r, &r->item);
 }

@@ -55,7 +55,8 @@ static history_minute *minute_at(history *h, uint64_t minute) {
     return m;
 }
 
-static uint32_t sum_of(uint32_t a, uint64_t b) {
+/* a + b, at most UINT32_MAX. */
+static uint32_t saturating_add(uint32_t a, uint64_t b) {
     return b < UINT32_MAX - a ? a + (uint32_t)b : UINT32_MAX;
 }
 
@@ -63,16 +64,16 @@ static uint32_t sum_of(uint32_t a, uint64_t b) {
 static void add_minute(history_minute *to, const history_minute *more) {
     to->documents = more->documents;
     to->copies = more->copies;
-    to->seconds = sum_of(to->seconds, more->seconds);
-    to->checks = sum_of(to->checks, more->checks);
-    to->adds = sum_of(to->adds, more->adds);
+    to->seconds = saturating_add(to->seconds, more->seconds);
+    to->checks = saturating_add(to->checks, more->checks);
+    to->adds = saturating_add(to->adds, more->adds);
     for (int i = 0; i < DOPPEL_REASONS; i++)
-        to->verdicts_by[i] = sum_of(to->verdicts_by[i], more->verdicts_by[i]);
+        to->verdicts_by[i] = saturating_add(to->verdicts_by[i], more->verdicts_by[i]);
 }
 
-/* How far a counter went; one that is lower than before has started again from 0. */
-static uint32_t went(uint64_t from, uint64_t to) {
-    return sum_of(0, to < from ? to : to - from);
+/* By how much a counter has grown; one that is lower than before has started again from 0. */
+static uint32_t increase(uint64_t from, uint64_t to) {
+    return saturating_add(0, to < from ? to : to - from);
 }
 
 void history_add(history *h, uint64_t now, const doppel_engine_stats *stats) {
@@ -83,10 +84,10 @@ void history_add(history *h, uint64_t now, const doppel_engine_stats *stats) {
     history_minute done = {.documents = stats->documents,
                            .copies = stats->copies,
                            .seconds = (uint32_t)(now - since < 60 ? now - since : 60),
-                           .checks = went(h->last.checks, current.checks),
-                           .adds = went(h->last.adds, current.adds)};
+                           .checks = increase(h->last.checks, current.checks),
+                           .adds = increase(h->last.adds, current.adds)};
     for (int i = 0; i < DOPPEL_REASONS; i++)
-        done.verdicts_by[i] = went(h->last.verdicts_by[i], current.verdicts_by[i]);
+        done.verdicts_by[i] = increase(h->last.verdicts_by[i], current.verdicts_by[i]);
     history_minute *m = minute_at(h, since / 60);
     add_minute(m, &done);
     m->seconds = m->seconds < 60 ? m->seconds : 60;
@@ -147,7 +148,7 @@ void history_write(history *h, uint64_t now, text_buffer *out) {
     text_free(&lines);
 }
 
-/* Reads a line; its end, or NULL when it is not one. */
+/* Reads a line; returns its end, or NULL if it is malformed. */
 static const char *read_line(const char *at, history_minute *m) {
     uint64_t numbers[NUMBERS];
     for (int i = 0; i < NUMBERS; i++) {
@@ -168,7 +169,7 @@ static const char *read_line(const char *at, history_minute *m) {
     return at;
 }
 
-/* Adds `count` lines, or with h NULL only looks whether they are good ones. */
+/* Adds `count` lines; with h NULL, only checks whether they are well-formed. */
 static bool read_lines(history *h, uint64_t now, const char *at, unsigned count) {
     for (unsigned i = 0; i < count; i++) {
         history_minute m;

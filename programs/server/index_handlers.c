@@ -53,7 +53,7 @@ void handle_show_index(request *r) {
     show(r, 200);
 }
 
-static void tell(request *r, index_result result, doppel_status status, const doppel_error *error) {
+static void answer_result(request *r, index_result result, doppel_status status, const doppel_error *error) {
     switch (result) {
     case INDEX_NO_NAME:
         request_problem(r, PROBLEM_BAD_REQUEST, NULL, "a name has 1 to 64 characters of a-z, 0-9, _ and -");
@@ -96,7 +96,7 @@ void handle_create_index(request *r) {
         snprintf(r->location, sizeof r->location, "/v1/indexes/%.*s", (int)r->id_length, r->id);
         show(r, 201);
     } else {
-        tell(r, result, status, &error);
+        answer_result(r, result, status, &error);
     }
 }
 
@@ -106,7 +106,7 @@ void handle_drop_index(request *r) {
     doppel_slice name = {r->id, r->id_length};
     index_result result = indexes_drop(&r->service->indexes, name, &status, &error);
     if (result != INDEX_FINE) {
-        tell(r, result, status, &error);
+        answer_result(r, result, status, &error);
         return;
     }
     text_put(&r->answer, "{");
@@ -229,7 +229,7 @@ static void write_settings(text_buffer *out, const index_entry *index) {
     text_member_string(out, "durability", doppel_slice_of(one_of(durability_names, (int)o->durability)));
 }
 
-static void write_held(text_buffer *out, const doppel_engine_stats *s) {
+static void write_contents(text_buffer *out, const doppel_engine_stats *s) {
     text_member_count(out, "documents", s->documents);
     text_member_count(out, "copies", s->copies);
     text_member_count(out, "titlesKnown", s->titles);
@@ -248,13 +248,7 @@ static void write_held(text_buffer *out, const doppel_engine_stats *s) {
 }
 
 static void write_done(text_buffer *out, const doppel_engine_stats *s) {
-    text_member_count(out, "checks", s->checks);
-    text_member_count(out, "adds", s->adds);
-    text_member_count(out, "removes", s->removes);
-    text_member_count(out, "expired", s->expired);
-    text_member_count(out, "damaged", s->damaged);
-    text_member_count(out, "commits", s->commits);
-    text_member_count(out, "failedCommits", s->failed_commits);
+    text_engine_counters(out, s);
     text_member(out, "verdictsBy");
     text_by_reason(out, s->verdicts_by, true);
     write_histogram(out, "checkTime", &s->check_time);
@@ -270,7 +264,7 @@ void handle_stats(request *r) {
     doppel_engine_get_stats(r->index->engine, &s);
     text_put(&r->answer, "{");
     write_settings(&r->answer, r->index);
-    write_held(&r->answer, &s);
+    write_contents(&r->answer, &s);
     write_done(&r->answer, &s);
     text_member_number(&r->answer, "uptimeSeconds", (double)(now_microseconds() - r->service->metrics.started) * 1e-6);
     text_member_string(&r->answer, "version", doppel_slice_of(doppel_version()));

@@ -5,6 +5,7 @@
 #include "common/args.h"
 #include "common/message.h"
 #include "doppel.h"
+#include "server/files.h"
 #include "server/service.h"
 
 #include <dirent.h>
@@ -57,17 +58,6 @@ static doppel_status folder_read(const char *folder, const char *name, const cha
     return status;
 }
 
-static bool write_whole(int file, doppel_slice bytes) {
-    size_t wrote = 0;
-    while (wrote < bytes.length) {
-        ssize_t now = write(file, bytes.data + wrote, bytes.length - wrote);
-        if (now < 0 && errno != EINTR)
-            return false;
-        wrote += now > 0 ? (size_t)now : 0;
-    }
-    return !fsync(file);
-}
-
 static bool sync_folder(const char *folder) {
     int file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool fine = file >= 0 && !fsync(file);
@@ -81,7 +71,8 @@ static doppel_status folder_write(const char *folder, const char *name, const ch
                                   doppel_error *error) {
     char *path = folder_path(folder, name, ending), *beside = folder_path(folder, name, ".new");
     int file = path && beside ? open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600) : -1;
-    bool fine = file >= 0 && write_whole(file, bytes) && !rename(beside, path) && sync_folder(folder);
+    bool fine = file >= 0 && file_write(file, bytes.data, bytes.length) && !fsync(file) && !rename(beside, path) &&
+                sync_folder(folder);
     doppel_status status = fine ? DOPPEL_OK : failed(beside ? path : NULL, "write", error);
     if (file >= 0)
         close(file);

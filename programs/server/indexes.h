@@ -85,8 +85,7 @@ index_result indexes_drop(indexes *all, doppel_slice name, doppel_status *status
 
 bool index_name_allowed(doppel_slice name);
 
-/* The options of an index from a checked JSON object; they point into the entry. False, with an error.
- */
+/* Takes the options of an index from a checked JSON object; they point into the entry. False, with an error. */
 bool index_settings(index_entry *entry, doppel_slice json, doppel_error *error);
 
 #endif

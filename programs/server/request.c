@@ -458,7 +458,7 @@ static bool expect_body(request *r, const request_head *head) {
 
 /* The Idempotency-Key of an add; it is used once the body is here. */
 static bool take_key(request *r, const request_head *head) {
-    const char *key = r->route->run == RUN_ADD ? head->header(head->user, "Idempotency-Key") : NULL;
+    const char *key = r->route->dispatch == DISPATCH_ADD ? head->header(head->user, "Idempotency-Key") : NULL;
     if (!key)
         return true;
     if (!*key || strlen(key) > IDEMPOTENCY_LONGEST) {
@@ -500,7 +500,7 @@ const problem_info problems[PROBLEM_KINDS] = {
     [PROBLEM_METHOD] = {"method", 405, "This path does not support this method"},
     [PROBLEM_EXISTS] = {"exists", 409, "The index already exists"},
     [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same operation is in progress"},
-    [PROBLEM_RUN_FAILED] = {"run-failed", 409, "The run failed: there is nothing to get"},
+    [PROBLEM_RUN_FAILED] = {"run-failed", 409, "The run failed and has no result"},
     [PROBLEM_DEFAULT_INDEX] = {"default-index", 409, "The default index cannot be dropped"},
     [PROBLEM_TOO_LARGE] = {"too-large", 413, "The body is too large"},
     [PROBLEM_CUT] = {"cut", 413, "The answer of the batch ends here"},
@@ -717,17 +717,17 @@ bool request_receive(request *r, const char *bytes, size_t length) {
     return false;
 }
 
-run_kind request_received(request *r) {
+dispatch_kind request_received(request *r) {
     if (r->done)
-        return RUN_QUICK;
+        return DISPATCH_HERE;
     bool by_worker = r->route->body == BODY_LINES || r->route->body == BODY_FILE; /* which looks at its end, too */
     if (!by_worker && !body_whole(&r->body)) {
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed body is truncated");
-        return RUN_QUICK;
+        return DISPATCH_HERE;
     }
     r->work = r->route->handle;
     bool waits = r->content.length > QUICK_BODY || (r->index && r->index->needs.connects);
-    return r->route->run == RUN_QUICK && waits ? RUN_WORKER : r->route->run;
+    return r->route->dispatch == DISPATCH_HERE && waits ? DISPATCH_WORKER : r->route->dispatch;
 }
 
 /* ---- the work ---- */
@@ -778,11 +778,11 @@ void work_on_adds(request **list, size_t count) {
     }
 }
 
-void request_hand_over(request *r, run_kind run) {
-    if (run == RUN_WAIT)
+void request_hand_over(request *r, dispatch_kind how) {
+    if (how == DISPATCH_WAIT)
         runs_wait(r);
     else
-        workers_add(run == RUN_ADD ? &r->service->adders : &r->service->workers, r);
+        workers_add(how == DISPATCH_ADD ? &r->service->adders : &r->service->workers, r);
 }
 
 /* ---- for handlers ---- */

@@ -11,15 +11,15 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { .name = "limit", .help = "at most this many", .otherwise = otherwise_, .least = 1, .most = most_, .whole = true }
 #define SIMILARITY \
     { .name = "similarity", .help = "more similar than this", .otherwise = "0.85", .most = 1 }
-#define DISTANCE                                                                                           \
-    {                                                                                                      \
-        .name = "distance", .help = "instead of similarity: within this many bits, or all that there are", \
-        .most = 128, .whole = true                                                                         \
+#define DISTANCE                                                                                                 \
+    {                                                                                                            \
+        .name = "distance", .help = "instead of similarity: fingerprints that differ in at most this many bits", \
+        .most = 128, .whole = true                                                                               \
     }
-#define CURSOR                                                                                                        \
-    {                                                                                                                 \
-        .name = "cursor", .help = "those after this one: `next` of the page before", .least = 1, .most = NUMBER_MOST, \
-        .whole = true                                                                                                 \
+#define CURSOR                                                                                              \
+    {                                                                                                       \
+        .name = "cursor", .help = "those after this one, which is `next` of the previous page", .least = 1, \
+        .most = NUMBER_MOST, .whole = true                                                                  \
     }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
@@ -30,15 +30,15 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 #define RUN_SIMILARITY \
     { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
 #define TEXT_KEY \
-    { .name = "textKey", .help = "the field that has the text (text)", .example = "body", .least = 1, .most = 255 }
+    { .name = "textKey", .help = "the field with the text (default text)", .example = "body", .least = 1, .most = 255 }
 #define ID_KEY \
-    { .name = "idKey", .help = "the field that has the id (id)", .example = "key", .least = 1, .most = 255 }
+    { .name = "idKey", .help = "the field with the id (default id)", .example = "key", .least = 1, .most = 255 }
 #define NO_INDEXES \
     { 501, &shape_problem, "the server has no folder of indexes" }
 
 const route_info routes[] = {
     {"POST", "/v1/check", "Check a document", "Says whether it was seen before; changes nothing.", RIGHT_READ,
-     BODY_JSON, &shape_document, true, RUN_QUICK, handle_check, .operation = "checkDocument", .tag = "documents",
+     BODY_JSON, &shape_document, true, DISPATCH_HERE, handle_check, .operation = "checkDocument", .tag = "documents",
      .example = {"/v1/check", "{\"text\":\"After eleven years the ferry is back in the old harbour.\"}",
                  "{\"id\":\"bac5d1305fb8ecd1\",\"isDuplicate\":false,\"confidence\":0,\"reason\":null,\"originalId\":"
                  "null,...}"},
@@ -46,7 +46,8 @@ const route_info routes[] = {
     {"POST", "/v1/documents", "Add a document",
      "Checks and adds in one step: of any number of copies sent at once exactly one is new. Answered once the document "
      "is on disk. With the header Idempotency-Key an add can be repeated: it gets the first answer again.",
-     RIGHT_WRITE, BODY_JSON, &shape_document, true, RUN_ADD, handle_add, .operation = "addDocument", .tag = "documents",
+     RIGHT_WRITE, BODY_JSON, &shape_document, true, DISPATCH_ADD, handle_add, .operation = "addDocument",
+     .tag = "documents",
      .example = {"/v1/documents",
                  "{\"id\":\"ferry\",\"url\":\"https://paper.example/ferry\",\"title\":\"The ferry "
                  "returns\",\"text\":\"After eleven years the ferry is back in the old harbour.\"}",
@@ -59,7 +60,7 @@ const route_info routes[] = {
      "In the order of adding, a page at a time: go on with cursor, until next is null. A page may have fewer documents "
      "than limit, even none, when few match. With title, the originals with a similar title instead, the most similar "
      "first.",
-     RIGHT_READ, BODY_NONE, NULL, true, RUN_WORKER, handle_list,
+     RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_list,
      .parameters = {LIMIT("100", 1000),
                     CURSOR,
                     {.name = "kind",
@@ -81,7 +82,7 @@ const route_info routes[] = {
                  "{\"documents\":[{\"id\":\"ferry\",...}],\"next\":null}"},
      .answers = {{200, &shape_listed, "a page of them"}}},
     {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if there is none, by its URL.", RIGHT_READ,
-     BODY_NONE, NULL, true, RUN_QUICK, handle_get, .operation = "getDocument", .tag = "documents",
+     BODY_NONE, NULL, true, DISPATCH_HERE, handle_get, .operation = "getDocument", .tag = "documents",
      .example = {"/v1/documents/https%3A%2F%2Fpaper.example%2Fferry", NULL,
                  "{\"id\":\"ferry\",...,\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
@@ -90,7 +91,7 @@ const route_info routes[] = {
      "does not stop the others; after 1,000 of them, consecutive bad lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
      "cut, whose line is the first that was not processed: send the rest in another batch.",
-     RIGHT_READ, BODY_LINES, &shape_document, true, RUN_WORKER, handle_batch, "application/x-ndjson",
+     RIGHT_READ, BODY_LINES, &shape_document, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
      .parameters =
          {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
      .operation = "processBatch", .tag = "documents",
@@ -104,31 +105,31 @@ const route_info routes[] = {
     {"GET", "/v1/documents/{id}/copies", "List the copies of a document",
      "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL. The "
      "document's `duplicates` counts all that came, remembered or not.",
-     RIGHT_READ, BODY_NONE, NULL, true, RUN_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
+     RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
      .operation = "listCopies", .tag = "documents",
      .example = {"/v1/documents/ferry/copies", NULL,
                  "{\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":null}"},
      .answers = {{200, &shape_listed, "a page of them"}, NO_DOCUMENT}},
     {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
-     BODY_NONE, NULL, true, RUN_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
+     BODY_NONE, NULL, true, DISPATCH_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilarToDocument", .tag = "documents",
      .example = {"/v1/documents/bridge/similar?similarity=0.5", NULL, "{\"results\":[]}"},
      .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
     {"POST", "/v1/similar", "Find documents similar to a text or page",
-     "Originals only. A url without text and html names a document that is there.", RIGHT_READ, BODY_JSON,
-     &shape_document, true, RUN_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
+     "Originals only. A url without text or html stands for the stored document with this URL.", RIGHT_READ, BODY_JSON,
+     &shape_document, true, DISPATCH_WORKER, handle_similar_to, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilar", .tag = "documents",
      .example = {"/v1/similar?similarity=0.5&limit=3",
                  "{\"text\":\"After eleven years the ferry is back in the old harbour today.\"}",
                  "{\"results\":[{\"id\":\"ferry\",\"similarity\":0.875,...}]}"},
      .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
     {"DELETE", "/v1/documents/{id}", "Forget a document", "Copies that are linked to it no longer match.", RIGHT_WRITE,
-     BODY_NONE, NULL, true, RUN_WORKER, handle_remove, .operation = "removeDocument", .tag = "documents",
+     BODY_NONE, NULL, true, DISPATCH_WORKER, handle_remove, .operation = "removeDocument", .tag = "documents",
      .example = {"/v1/documents/bridge", NULL, "{\"id\":\"bridge\",\"removed\":true}"},
      .answers = {{200, &shape_removed, "it is deleted"}, NO_DOCUMENT}},
     {"POST", "/v1/dedupe", "Fold near-copies among search results",
      "In the order given, a result is shown unless it is near an earlier shown one. Nothing is stored.", RIGHT_READ,
-     BODY_JSON, &shape_results, false, RUN_WORKER, handle_dedupe,
+     BODY_JSON, &shape_results, false, DISPATCH_WORKER, handle_dedupe,
      .parameters = {{.name = "similarity",
                      .help = "near: of at least this similarity",
                      .otherwise = "0.8",
@@ -141,17 +142,19 @@ const route_info routes[] = {
                  "{\"results\":[{\"id\":1,...,\"folded\":[{\"id\":2,...}]}]}"},
      .answers = {{200, &shape_folded, "those to show"}}},
     {"POST", "/v1/compare", "Compare two texts or pages", "Every measure, and the passages they share.", RIGHT_READ,
-     BODY_JSON, &shape_comparison, false, RUN_WORKER, handle_compare, .operation = "compareTexts", .tag = "comparing",
+     BODY_JSON, &shape_comparison, false, DISPATCH_WORKER, handle_compare, .operation = "compareTexts",
+     .tag = "comparing",
      .example = {"/v1/compare",
                  "{\"a\":{\"text\":\"The ferry is back in the old harbour.\"},\"b\":{\"text\":\"The ferry is back in "
                  "the new harbour.\"}}",
                  "{...,\"similarity\":0.3333333333333333,...,\"passages\":[{...,\"words\":6}]}"},
      .answers = {{200, &shape_compared, "the measures"}}},
     {"GET", "/v1/groups", "List the largest groups", "Originals with the most copies.", RIGHT_READ, BODY_NONE, NULL,
-     true, RUN_WORKER, handle_groups, .parameters = {LIMIT("20", 1000)}, .operation = "listGroups", .tag = "documents",
+     true, DISPATCH_WORKER, handle_groups, .parameters = {LIMIT("20", 1000)}, .operation = "listGroups",
+     .tag = "documents",
      .example = {"/v1/groups?limit=1", NULL, "{\"groups\":[{\"id\":\"ferry\",...,\"duplicates\":1,...}]}"},
      .answers = {{200, &shape_groups, "the groups"}}},
-    {"GET", "/v1/stats", "What an index holds and has done", "", RIGHT_READ, BODY_NONE, NULL, true, RUN_QUICK,
+    {"GET", "/v1/stats", "What an index holds and has done", "", RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_HERE,
      handle_stats, .operation = "getStats", .tag = "indexes",
      .example = {"/v1/stats", NULL, "{\"index\":\"default\",...,\"documents\":1,\"copies\":1,...}"},
      .answers = {{200, &shape_stats, "figures"}}},
@@ -159,16 +162,16 @@ const route_info routes[] = {
      "By the minute, or in steps of several minutes, the oldest first. Each point says for how many of its seconds the "
      "index was open; a step in which it was not has no point. The history of an index folder is written to the "
      "folder every minute in which something was done, every ten minutes otherwise, and when the server ends: it "
-     "survives restarts. That of a shared store counts what this server did, and ends with it.",
-     RIGHT_READ, BODY_NONE, NULL, true, RUN_QUICK, handle_history,
+     "survives restarts. That of a shared store covers this server only, and is lost when the server ends.",
+     RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_HERE, handle_history,
      .parameters = {{.name = "step",
-                     .help = "minutes that are added up to a point; it begins at a multiple of them since 1970",
+                     .help = "minutes per point; points begin at multiples of this, counted from 1970",
                      .otherwise = "1",
                      .least = 1,
                      .most = HISTORY_MINUTES,
                      .whole = true},
                     {.name = "minutes",
-                     .help = "how far it goes back",
+                     .help = "how many minutes to go back",
                      .otherwise = "1440",
                      .least = 1,
                      .most = HISTORY_MINUTES,
@@ -178,28 +181,29 @@ const route_info routes[] = {
                  "{\"index\":\"default\",\"stored\":true,\"step\":60,\"points\":[{\"time\":...}]}"},
      .answers = {{200, &shape_history, "the points"}}},
     {"POST", "/v1/expire", "Remove what has expired", "Happens automatically every minute while documents are added.",
-     RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_expire,
+     RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, DISPATCH_WORKER, handle_expire,
      .operation = "removeExpired", .tag = "indexes", .example = {"/v1/expire", NULL, "{\"expired\":0}"},
      .answers = {{200, &shape_done, "how many"}}},
     {"POST", "/v1/compact", "Compact an index", "Makes its file as small as possible; the index stays in use.",
-     RIGHT_ADMIN, BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_compact,
+     RIGHT_ADMIN, BODY_JSON_OPTIONAL, &shape_backup_options, true, DISPATCH_WORKER, handle_compact,
      .operation = "compactIndex", .tag = "indexes", .example = {"/v1/compact", NULL, "{\"compacted\":true}"},
      .answers = {{200, &shape_done, "done"}}},
     {"POST", "/v1/backups", "Back up an index",
      "Writes a complete copy to a new folder in that of --backups, while the index stays in use.", RIGHT_ADMIN,
-     BODY_JSON_OPTIONAL, &shape_backup_options, true, RUN_WORKER, handle_backup, .operation = "backUpIndex",
+     BODY_JSON_OPTIONAL, &shape_backup_options, true, DISPATCH_WORKER, handle_backup, .operation = "backUpIndex",
      .tag = "indexes", .example = {"/v1/backups", NULL, "{\"name\":\"default-...\",\"bytes\":...}"},
      .answers = {{201, &shape_backup, "where it is"},
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
-     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
+     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads but "
+     "PDF, "
      "detected by the extension of name or by the first bytes; gzip, zstd, bzip2 and xz are decompressed. A document "
-     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run "
-     "while its file is sent, choose its id.",
-     RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,
+     "without an id is NAME:LINE. A run is deleted after an hour (--run-ttl), or when its upload is interrupted. To "
+     "watch a run while its file is sent, choose its id.",
+     RIGHT_WRITE, BODY_FILE, NULL, false, DISPATCH_WORKER, handle_create_run,
      .parameters = {{.name = "id",
-                     .help = "of the run, 16 to 64 characters of a-z, 0-9 and -; without one it is made",
+                     .help = "of the run, 16 to 64 characters of a-z, 0-9 and - (default: a random one)",
                      .example = "5d1f8a0c6e2b4f97",
                      .pattern = "^[a-z0-9-]*$",
                      .least = RUN_ID_LEAST,
@@ -222,26 +226,27 @@ const route_info routes[] = {
     {"GET", "/v1/runs/{id}/events", "Wait for a change of a run",
      "Answered as soon as the run has a higher version than after, at once when it is done or failed, and after 20 "
      "seconds in any case.",
-     RIGHT_READ, BODY_NONE, NULL, false, RUN_WAIT, handle_run_events,
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WAIT, handle_run_events,
      .parameters =
          {{.name = "after", .help = "the version that is known", .otherwise = "0", .most = NUMBER_MOST, .whole = true}},
      .operation = "waitForRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/events?after=9", NULL,
                  "{\"id\":\"5d1f8a0c6e2b4f97\",...,\"state\":\"done\",...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
-    {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far, in the beginning of the file first.", RIGHT_READ,
-     BODY_NONE, NULL, false, RUN_QUICK, handle_show_run, .operation = "getRun", .tag = "runs",
+    {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far; the beginning of the file is analysed first.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_show_run, .operation = "getRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL,
                  "{...,\"documents\":2,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/groups", "List the largest groups of a run at a threshold",
-     "Known in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.", RIGHT_READ,
-     BODY_NONE, NULL, false, RUN_QUICK, handle_run_groups, .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)},
-     .operation = "listRunGroups", .tag = "runs",
+     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one that was "
+     "used.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_run_groups,
+     .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)}, .operation = "listRunGroups", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/groups?similarity=0.9&limit=5", NULL, "{\"similarity\":0.9,...}"},
      .answers = {{200, &shape_run_groups, "the groups"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
-     "The pairs just below and just above it, with their texts.", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,
+     "The pairs just below and just above it, with their texts.", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_run_examples,
      .parameters = {RUN_SIMILARITY,
                     {.name = "limit",
@@ -255,22 +260,22 @@ const route_info routes[] = {
      .answers = {{200, &shape_run_examples, "the pairs"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/pair", "Show two documents of a run",
      "With their texts, to compare them: documents of the largest groups or of examples.", RIGHT_READ, BODY_NONE, NULL,
-     false, RUN_QUICK, handle_run_pair,
+     false, DISPATCH_HERE, handle_run_pair,
      .parameters =
          {{.name = "a", .help = "`number` of one document", .otherwise = "0", .most = UINT32_MAX, .whole = true},
           {.name = "b", .help = "`number` of the other", .otherwise = "0", .most = UINT32_MAX, .whole = true}},
      .operation = "showRunPair", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/pair?a=0&b=1", NULL, "{\"a\":{\"number\":0,\"id\":\"a\",...},\"b\":{...}}"},
-     .answers = {{200, &shape_run_pair, "the two"}, {404, &shape_problem, "there is no such run or document"}}},
+     .answers = {{200, &shape_run_pair, "both documents"}, {404, &shape_problem, "there is no such run or document"}}},
     {"GET", "/v1/runs/{id}/kept", "Get the kept documents", "As doppel dedup writes them: a record per line.",
-     RIGHT_READ, BODY_NONE, NULL, false, RUN_WORKER, handle_run_kept, "application/x-ndjson",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_kept, "application/x-ndjson",
      .parameters = {RUN_SIMILARITY}, .operation = "getKept", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/kept", NULL,
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, NULL, "the records"}, NO_RUN, RUN_NOT_DONE}},
     {"GET", "/v1/runs/{id}/removed", "List the removed documents",
      "As doppel dedup --removed writes it: a line each, with the id of its original.", RIGHT_READ, BODY_NONE, NULL,
-     false, RUN_WORKER, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
+     false, DISPATCH_WORKER, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
      .operation = "getRemoved", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/removed", NULL,
                  "{\"id\":\"b\",\"originalId\":\"a\",\"reason\":\"content_hash\",\"similarity\":1,\"distance\":0}"},
@@ -278,58 +283,59 @@ const route_info routes[] = {
     {"POST", "/v1/runs/{id}", "Analyse the file of a run again",
      "For example, with another field for the text: `fields` of the run lists the fields of the file. The run keeps "
      "its id, its file and the time when it expires.",
-     RIGHT_WRITE, BODY_NONE, NULL, false, RUN_QUICK, handle_repeat_run,
+     RIGHT_WRITE, BODY_NONE, NULL, false, DISPATCH_HERE, handle_repeat_run,
      .parameters = {TEXT_KEY, ID_KEY, RUN_SIMILARITY}, .operation = "repeatRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97?similarity=0.9", NULL, "{\"id\":\"5d1f8a0c6e2b4f97\",...}"},
      .answers = {{200, &shape_run, "it is being analysed"},
                  NO_RUN,
-                 {409, &shape_problem, "it is being received or analysed, or a file is being made of it"}}},
+                 {409, &shape_problem,
+                  "it is being received or analysed, or its kept or removed documents are being written"}}},
     {"DELETE", "/v1/runs/{id}", "Delete a run", "With its file, whatever state it is in.", RIGHT_WRITE, BODY_NONE, NULL,
-     false, RUN_QUICK, handle_delete_run, .operation = "deleteRun", .tag = "runs",
+     false, DISPATCH_HERE, handle_delete_run, .operation = "deleteRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL, "{\"id\":\"5d1f8a0c6e2b4f97\",\"removed\":true}"},
      .answers = {{200, &shape_removed, "it is deleted"}, NO_RUN}},
     {"PUT", "/v1/indexes/{name}", "Create an index", "Names have 1 to 64 characters of a-z, 0-9, _ and -.", RIGHT_ADMIN,
-     BODY_JSON_OPTIONAL, &shape_index_options, false, RUN_WORKER, handle_create_index, .operation = "createIndex",
+     BODY_JSON_OPTIONAL, &shape_index_options, false, DISPATCH_WORKER, handle_create_index, .operation = "createIndex",
      .tag = "indexes",
      .example = {"/v1/indexes/news", "{\"preset\":\"article\",\"keepText\":true}", "{\"name\":\"news\",...}"},
      .answers = {{201, &shape_index, "it is created"},
                  {409, &shape_problem, "it already exists, or another change is in progress"},
                  NO_INDEXES}},
-    {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_list_indexes,
-     .operation = "listIndexes", .tag = "indexes",
+    {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
+     handle_list_indexes, .operation = "listIndexes", .tag = "indexes",
      .example = {"/v1/indexes", NULL, "{\"indexes\":[{\"name\":\"default\",...},{\"name\":\"news\",...}]}"},
      .answers = {{200, &shape_indexes, "all"}}},
-    {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,
+    {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_show_index, .operation = "getIndex", .tag = "indexes",
      .example = {"/v1/indexes/news", NULL, "{\"name\":\"news\",\"documents\":0,...}"},
      .answers = {{200, &shape_index, "the index"}, {404, &shape_problem, "there is none"}}},
     {"DELETE", "/v1/indexes/{name}", "Drop an index",
      "With everything it remembers. The default index cannot be dropped.", RIGHT_ADMIN, BODY_NONE, NULL, false,
-     RUN_WORKER, handle_drop_index, .operation = "dropIndex", .tag = "indexes",
+     DISPATCH_WORKER, handle_drop_index, .operation = "dropIndex", .tag = "indexes",
      .example = {"/v1/indexes/news", NULL, "{\"name\":\"news\",\"removed\":true}"},
      .answers = {{200, &shape_removed, "it is deleted"},
                  {404, &shape_problem, "there is none"},
                  {409, &shape_problem, "it is the default index, or another change is in progress"},
                  NO_INDEXES}},
-    {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_metrics,
+    {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_metrics,
      "text/plain; version=0.0.4; charset=utf-8", .operation = "getMetrics", .tag = "server",
      .example = {"/metrics", NULL, "...\ndoppel_uptime_seconds ...\n..."}, .answers = {{200, NULL, "text"}}},
-    {"GET", "/healthz", "Whether the server runs", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_health,
+    {"GET", "/healthz", "Whether the server runs", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE, handle_health,
      .operation = "getHealth", .tag = "server", .example = {"/healthz", NULL, "{\"status\":\"ok\"}"},
      .answers = {{200, &shape_health, "it does"}}},
-    {"GET", "/readyz", "Whether the server takes requests", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
+    {"GET", "/readyz", "Whether the server takes requests", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_ready, .operation = "getReadiness", .tag = "server", .example = {"/readyz", NULL, "{\"status\":\"ready\"}"},
      .answers = {{200, &shape_health, "it does"},
                  {503, &shape_health, "it is stopping (a problem if its store does not answer)"}}},
     {"GET", "/openapi.json", "This description",
      "OpenAPI 3.0, generated from the table that requests are checked against.", RIGHT_NONE, BODY_NONE, NULL, false,
-     RUN_QUICK, handle_openapi, .operation = "getDescription", .tag = "server",
+     DISPATCH_HERE, handle_openapi, .operation = "getDescription", .tag = "server",
      .example = {"/openapi.json", NULL, "{\"openapi\":\"3.0.3\",\"info\":{\"title\":\"doppel\",...}"},
      .answers = {{200, NULL, "the description"}}},
-    {"GET", "/", "The console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK, handle_console, "text/html",
+    {"GET", "/", "The console", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE, handle_console, "text/html",
      .any_query = true, .operation = "openConsole", .tag = "server", .example = {"/", NULL, "<!doctype html>\n..."},
      .answers = {{200, NULL, "a page"}}},
-    {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, RUN_QUICK,
+    {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_console, "application/octet-stream", .operation = "getConsoleFile", .tag = "server",
      .example = {"/console/icon.svg", NULL, "<svg ..."},
      .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is none"}}},

@@ -14,8 +14,8 @@ typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } rig
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
 
 /* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
- * other adds, or once there is news of a run. */
-typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD, RUN_WAIT } run_kind;
+ * other adds, or once a run has a new version. */
+typedef enum dispatch_kind { DISPATCH_HERE, DISPATCH_WORKER, DISPATCH_ADD, DISPATCH_WAIT } dispatch_kind;
 
 /* ---- shapes ---- */
 
@@ -143,7 +143,7 @@ typedef struct route_info {
     body_kind body;
     const shape_info *takes; /* of the body, or of each of its lines */
     bool of_index;           /* is also found below /v1/indexes/{name} */
-    run_kind run;
+    dispatch_kind dispatch;
     void (*handle)(struct request *request);
     const char *type;            /* of the answer; NULL: application/json */
     const char *operation, *tag; /* its name in a program, and what it is about */

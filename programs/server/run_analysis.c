@@ -9,10 +9,10 @@
  * found than pairs_allowed, or finding them takes too long, they are found again from a higher threshold on, and
  * lower ones are not offered. Should the run's own similarity be lower, doppel_batch_decide decides for it. */
 #include "common/clock.h"
+#include "server/files.h"
 #include "server/runs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -499,29 +499,6 @@ static bool copy(doppel_slice from, size_t most, doppel_slice *to) {
     return true;
 }
 
-static bool write_all(int file, const char *bytes, size_t length) {
-    while (length) {
-        ssize_t wrote = write(file, bytes, length);
-        if (wrote < 0 && errno != EINTR)
-            return false;
-        bytes += wrote > 0 ? wrote : 0;
-        length -= wrote > 0 ? (size_t)wrote : 0;
-    }
-    return true;
-}
-
-/* Opens a file without a name in a folder; -1: it cannot be made. */
-static int open_nameless(const char *folder) {
-    char *path;
-    if (asprintf(&path, "%s/texts-XXXXXX", folder) < 0)
-        return -1;
-    int file = mkostemp(path, O_CLOEXEC);
-    if (file >= 0)
-        unlink(path);
-    free(path);
-    return file;
-}
-
 static doppel_status take_text(void *state, const doppel_document *document, doppel_output *output) {
     text_reading *t = state;
     run_result *result = t->result;
@@ -539,7 +516,7 @@ static doppel_status take_text(void *state, const doppel_document *document, dop
     to->text_length = (uint32_t)length;
     to->text_at = t->written;
     t->written += length;
-    if (!write_all(result->texts, page.text.data, length))
+    if (!file_write(result->texts, page.text.data, length))
         return DOPPEL_ERROR_IO;
     doppel_slice id =
         run_replace_path(document->id, doppel_slice_of(t->input->path), doppel_slice_of(t->input->name), &t->id);
@@ -560,7 +537,7 @@ static doppel_status read_texts(const run_input *input, run_result *result, dopp
     const doppel_work work = {.user = &t, .begin = begin_texts, .document = take_text};
     if (!list_shown(result) || doppel_page_reader_create(&t.pages) != DOPPEL_OK)
         return no_memory(error);
-    result->texts = open_nameless(input->tmp);
+    result->texts = file_open_unnamed(input->tmp);
     if (result->texts < 0) {
         doppel_page_reader_free(t.pages);
         return fail(error, DOPPEL_ERROR_IO, "cannot make a temporary file");

@@ -8,7 +8,17 @@
 #include <string.h>
 
 static const doppel_slice empty = {"", 0};
-static run_result no_result = {.from = RUN_STEPS}; /* never changed */
+static const run_result no_result = {.from = RUN_STEPS};
+
+/* What was found of a run so far. */
+static const run_result *result_of(const file_run *run) {
+    return run->result ? run->result : &no_result;
+}
+
+/* The similarity that a request asks for; else the run's own. */
+static double similarity_asked(const request *r, const file_run *run) {
+    return request_choice(r, "similarity") ? request_number(r, "similarity") : run->similarity;
+}
 
 /* Whether the run's own similarity is below all others that are known. */
 static bool own_leads(const run_result *result, double own) {
@@ -114,7 +124,7 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "idKey", doppel_slice_of(r->id_key));
     write_fields(out, &r->fields);
     text_member_time(out, "expires", r->began + r->all->service->options.run_ttl);
-    write_result(out, r->result ? r->result : &no_result, r->similarity);
+    write_result(out, result_of(r), r->similarity);
     text_put(out, "}");
 }
 
@@ -163,8 +173,8 @@ void handle_delete_run(request *r) {
     pthread_mutex_unlock(&found->all->lock);
 }
 
-/* Forgets the result of a run, and analyses its file again. The lock is held by the caller; the texts become the run's.
- */
+/* Drops the result of a run, and analyses its file again; false: the run failed, as there are no threads. The lock is
+ * held by the caller; the keys become the run's. */
 static bool analyse_again(file_run *run, char *text_key, char *id_key, double similarity) {
     run_result_free(run->result);
     free(run->result);
@@ -176,7 +186,7 @@ static bool analyse_again(file_run *run, char *text_key, char *id_key, double si
     run->similarity = similarity;
     bool started = run_start(run);
     run->state = started ? RUN_ANALYSING : RUN_FAILED;
-    snprintf(run->why, sizeof run->why, "%s", started ? "" : "the server has no threads for this now");
+    snprintf(run->why, sizeof run->why, "%s", started ? "" : "the server cannot start a thread for this now");
     run_change(run);
     return started;
 }
@@ -186,17 +196,19 @@ void handle_repeat_run(request *r) {
     if (!found)
         return;
     const char *text = request_choice(r, "textKey"), *id = request_choice(r, "idKey");
-    double similarity = request_choice(r, "similarity") ? request_number(r, "similarity") : found->similarity;
+    double similarity = similarity_asked(r, found);
     char *text_key = text ? strdup(text) : NULL, *id_key = id ? strdup(id) : NULL;
     bool memory = (!text || text_key) && (!id || id_key);
     bool idle = found->thread_ended && found->received_all && !found->users;
     if (memory && idle && analyse_again(found, text_key, id_key, similarity))
         run_answer(r, found, 200);
     else if (memory && idle)
-        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no threads");
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "%s", found->why);
     else if (memory)
-        request_problem(r, PROBLEM_IN_PROGRESS, NULL,
-                        "the file is being received or analysed, or a file is being made of it: try again afterwards");
+        request_problem(
+            r, PROBLEM_IN_PROGRESS, NULL,
+            "the file is being received or analysed, or its kept or removed documents are being written: try again "
+            "afterwards");
     else
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     if (!memory || !idle) {
@@ -208,10 +220,10 @@ void handle_repeat_run(request *r) {
 
 /* ---- groups at a threshold ---- */
 
-/* What is removed at the similarity of a request, which becomes that of the answer: the lowest that is known and is not
- * below it. */
+/* What is removed at the similarity of a request. *similarity becomes that of the answer: the lowest that is known and
+ * is not below it. */
 static const run_step *step_of(const request *r, const file_run *run, const run_result *result, double *similarity) {
-    *similarity = request_choice(r, "similarity") ? request_number(r, "similarity") : run->similarity;
+    *similarity = similarity_asked(r, run);
     int step = (int)ceil(*similarity * 100 - 1e-6);
     step = step > result->from ? step : result->from;
     if (*similarity == run->similarity || (*similarity < run->similarity && own_leads(result, run->similarity)) ||
@@ -228,7 +240,7 @@ void handle_run_groups(request *r) {
     double similarity;
     if (!found)
         return;
-    const run_result *result = found->result ? found->result : &no_result;
+    const run_result *result = result_of(found);
     const run_step *step = step_of(r, found, result, &similarity);
     text_put(&r->answer, "{");
     text_member_number(&r->answer, "similarity", similarity);
@@ -260,7 +272,7 @@ void handle_run_pair(request *r) {
     const file_run *found = lock_run(r);
     if (!found)
         return;
-    const run_result *result = found->result ? found->result : &no_result;
+    const run_result *result = result_of(found);
     uint32_t a = (uint32_t)request_number(r, "a"), b = (uint32_t)request_number(r, "b");
     if (run_result_document(result, a) && run_result_document(result, b)) {
         text_put(&r->answer, "{");
@@ -309,11 +321,10 @@ void handle_run_examples(request *r) {
     const file_run *found = lock_run(r);
     if (!found)
         return;
-    double threshold = request_choice(r, "similarity") ? request_number(r, "similarity") : found->similarity;
+    float threshold = (float)similarity_asked(r, found);
     text_put(&r->answer, "{\"examples\":[");
     if (!r->answer.failed)
-        write_examples(&r->answer, found->result ? found->result : &no_result, (float)threshold,
-                       (int)request_number(r, "limit"));
+        write_examples(&r->answer, result_of(found), threshold, (int)request_number(r, "limit"));
     text_put(&r->answer, "]}");
     request_answer(r, 200);
     pthread_mutex_unlock(&found->all->lock);
@@ -321,7 +332,7 @@ void handle_run_examples(request *r) {
 
 /* ---- the files of kept and removed documents, as `doppel dedup` writes them ---- */
 
-/* A file that is made of a run that is done, at a threshold. */
+/* A file that is written of a run that is done, at a threshold. */
 typedef struct output_file {
     request *request;
     file_run *run;
@@ -335,7 +346,7 @@ static doppel_slice without_quotes(const text_buffer *string) {
     return (doppel_slice){string->data + 1, string->length - 2};
 }
 
-/* Writes a record, in which ids that were made of the file's path on the server are made of its name. */
+/* Writes a record; where an id was made of the file's path on the server, its name replaces the path. */
 static doppel_status put_record(output_file *o, doppel_slice record) {
     spool *to = o->request->spool;
     doppel_slice shown = run_replace_path(record, without_quotes(&o->path), without_quotes(&o->name), &o->record);
@@ -410,7 +421,8 @@ static doppel_status make_file(output_file *o, bool kept) {
     return status;
 }
 
-/* Takes the run of a request that is done, so that it is not freed while it is used; NULL: a problem is the answer. */
+/* Takes the run of a request, which must be done, so that it is not freed while it is used; NULL: a problem is the
+ * answer. */
 static file_run *use_run(request *r) {
     file_run *found = lock_run(r);
     if (!found)
@@ -445,7 +457,7 @@ static void answer_file(request *r, bool kept) {
     output_file o = {.request = r, .run = use_run(r)};
     if (!o.run)
         return;
-    o.similarity = request_choice(r, "similarity") ? request_number(r, "similarity") : o.run->similarity;
+    o.similarity = similarity_asked(r, o.run);
     r->spool = create_spool(r, o.run);
     text_string(&o.path, doppel_slice_of(o.run->path));
     text_string(&o.name, doppel_slice_of(o.run->name));

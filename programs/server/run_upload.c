@@ -1,9 +1,9 @@
 /* run_upload.c - the file of a run as it arrives: decompressed here, where its size has limits, and written to the
  * folder of the run. What is compressed twice is refused, as the library would decompress it to any size. */
+#include "server/files.h"
 #include "server/runs.h"
 #include "server/service.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -112,13 +112,9 @@ static bool take(void *user, const char *bytes, size_t length) {
         request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes, decompressed", (unsigned long long)most);
         return false;
     }
-    for (size_t done = 0; done < length;) {
-        ssize_t wrote = write(run->file, bytes + done, length - done);
-        if (wrote < 0 && errno != EINTR) {
-            run_no_room(r, "the server has no room on its disk for this file");
-            return false;
-        }
-        done += wrote > 0 ? (size_t)wrote : 0;
+    if (!file_write(run->file, bytes, length)) {
+        run_no_room(r, "the server has no room on its disk for this file");
+        return false;
     }
     pthread_mutex_lock(&run->all->lock);
     run->received += length;

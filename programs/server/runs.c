@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -103,8 +102,8 @@ static void set_failure(file_run *r, doppel_status status, doppel_error *error) 
     snprintf(r->why, sizeof r->why, "%s", why);
 }
 
-/* Replaces the result of a run, or ends it; whether it has ended. Then the thread has, too: what it does afterwards
- * needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
+/* Replaces the result of a run, or ends the run; returns whether it has ended. Then the thread has, too: what it does
+ * afterwards needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
 static bool publish(file_run *r, run_result *result, doppel_status status, doppel_error *error) {
     runs *all = r->all;
     run_fields fields = {0}, old_fields;
@@ -131,7 +130,7 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     return ended;
 }
 
-/* Waits until enough of the file is here; whether it is all of it. */
+/* Waits until this many bytes of the file, or all of it, have arrived; returns whether it is all. */
 static bool wait_for_bytes(file_run *r, uint64_t bytes) {
     runs *all = r->all;
     pthread_mutex_lock(&all->lock);
@@ -228,8 +227,7 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
-/* Takes the requests that need not wait any longer off a run, and puts them at the head of a list. The lock is held by
- * the caller. */
+/* Moves the requests that need not wait any longer from a run to the head of a list. The lock is held by the caller. */
 static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
@@ -332,22 +330,16 @@ static bool make_id(char id[RUN_ID + 1]) {
     return true;
 }
 
-/* The extension by which the library detects the format of a file, without that of its compression; "": none. */
+/* The extension by which the library detects the format of a file, with that of its compression; "": none. Names of
+ * formats have one dot, so it is the last extension or the one before. */
 static const char *ending_of(const char *name) {
-    static const char *const endings[] = {".jsonl", ".ndjson", ".json", ".csv",  ".tsv", ".tab",   ".warc",
-                                          ".wet",   ".arc",    ".mbox", ".html", ".htm", ".xhtml", ".txt"};
-    static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
-    size_t length = name ? strlen(name) : 0;
-    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {
-        size_t ending = strlen(packed[i]);
-        if (length > ending && !strncasecmp(name + length - ending, packed[i], ending)) {
-            length -= ending;
-            break;
-        }
-    }
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t ending = strlen(endings[i]);
-        if (length >= ending && !strncasecmp(name + length - ending, endings[i], ending))
+    const char *last = name ? strrchr(name, '.') : NULL,
+               *before = last ? memrchr(name, '.', (size_t)(last - name)) : NULL;
+    const char *endings[] = {last, before};
+    for (size_t i = 0; i < 2; i++) {
+        char path[32] = "input";
+        if (endings[i] && strlen(endings[i]) < sizeof path - strlen(path) &&
+            doppel_input_format(strcat(path, endings[i])))
             return endings[i];
     }
     return "";
@@ -363,14 +355,15 @@ void run_no_room(request *r, const char *what) {
     r->retry_after = RETRY_SECONDS;
 }
 
-/* Fills in a new run by the parameters of its request; false: a problem is the answer. The lock is held. */
+/* Fills in a new run from the parameters of its request; false: a problem is the answer. The lock is held. */
 static bool fill_in(runs *all, request *r, file_run *made) {
     const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *ending = ending_of(name);
+    const char *format = name ? doppel_input_format(name) : NULL;
     made->all = all;
     made->similarity = request_number(r, "similarity");
     made->began = (uint64_t)time(NULL);
     made->file = -1;
-    made->is_table = !strcmp(ending, ".csv") || !strcmp(ending, ".tsv") || !strcmp(ending, ".tab");
+    made->is_table = format && (!strcmp(format, "CSV") || !strcmp(format, "TSV"));
     if (id && !id_allowed(id)) {
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id has %d to %d characters of a-z, 0-9 and -", RUN_ID_LEAST,
                         RUN_ID);
@@ -401,7 +394,7 @@ static bool begin(request *r, file_run *made) {
     }
     if (run_start(made))
         return true;
-    request_problem(r, PROBLEM_NO_MEMORY, NULL, "no threads");
+    request_problem(r, PROBLEM_NO_MEMORY, NULL, "the server cannot start a thread for this now");
     return false;
 }
 

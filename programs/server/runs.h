@@ -1,4 +1,4 @@
-/* runs.h - files that are deduplicated for the caller: POST /v1/runs and the routes about one run.
+/* runs.h - files that are deduplicated for a client: POST /v1/runs and the routes about one run.
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
  * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
@@ -56,7 +56,7 @@ typedef struct run_group {
     int members;
 } run_group;
 
-/* What is removed at a threshold. */
+/* What a threshold removes. */
 typedef struct run_step {
     uint64_t removed, identical; /* identical: of them, those with a similarity of 1 */
     uint64_t groups;
@@ -174,7 +174,7 @@ void runs_open(runs *all, struct service *s);
 /* When no request uses them. */
 void runs_close(runs *all);
 
-/* Adds a run by the parameters of its request, with one user; NULL: a problem is the answer. */
+/* Adds a run from the parameters of its request, with one user; NULL: a problem is the answer. */
 file_run *runs_add(runs *all, struct request *r);
 /* The run of an id, or NULL. The lock is held by the caller. */
 file_run *runs_find(runs *all, const char *id, size_t length);
@@ -192,7 +192,7 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
 /* The same in a message. */
 void run_replace_path_in_error(const file_run *r, doppel_error *error);
 
-/* There is no room for what a request asks for: 503, with a time to try again. */
+/* Answers that there is no room for what a request asks for: 503, with Retry-After. */
 void run_no_room(struct request *r, const char *what);
 
 /* Makes a request wait until a run has a new version; it is answered then: see handle_run_events. */

@@ -249,10 +249,10 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const cha
     return r->done && (r->close || asks) ? respond(x->request, from) : MHD_YES;
 }
 
-static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, run_kind run) {
+static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, dispatch_kind how) {
     MHD_suspend_connection(from);
     atomic_fetch_add(&x->server->service->handed_over, 1);
-    request_hand_over(x->request, run);
+    request_hand_over(x->request, how);
     return MHD_YES;
 }
 
@@ -261,15 +261,15 @@ static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
     request *r = x->request;
     if (r->done)
         return respond(x->request, from);
-    run_kind run = request_received(r);
+    dispatch_kind how = request_received(r);
     x->received = true;
     connection_is(x->connection, PHASE_WORK);
-    if (!r->done && run == RUN_ADD && r->content.length <= QUICK_BODY) {
+    if (!r->done && how == DISPATCH_ADD && r->content.length <= QUICK_BODY) {
         r->work(r); /* prepares it */
         if (r->adds)
-            return hand_over(x, from, RUN_ADD);
-    } else if (!r->done && run != RUN_QUICK) {
-        return hand_over(x, from, run == RUN_WAIT ? RUN_WAIT : RUN_WORKER);
+            return hand_over(x, from, DISPATCH_ADD);
+    } else if (!r->done && how != DISPATCH_HERE) {
+        return hand_over(x, from, how == DISPATCH_WAIT ? DISPATCH_WAIT : DISPATCH_WORKER);
     } else if (!r->done) {
         request_run(r);
     }
@@ -291,7 +291,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *from, const
     *length = 0;
     if (x->request->drop)
         return MHD_NO;
-    return worker ? hand_over(x, from, RUN_WORKER) : MHD_YES;
+    return worker ? hand_over(x, from, DISPATCH_WORKER) : MHD_YES;
 }
 
 static void wake(request *r) {

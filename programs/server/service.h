@@ -4,7 +4,7 @@
  *     request_create     a request by its head: route, rights, parameters
  *     request_receive    a piece of its body, decompressed; lines are worked on as they come
  *     request_run        its work, on any thread
- *     request_free       counted, logged, and gone
+ *     request_free       counts and logs it, and frees it
  *     service_close
  *
  * server.c calls these from libmicrohttpd; the fuzz target and the unit tests without it. */
@@ -18,6 +18,7 @@
 #include "server/indexes.h"
 #include "server/routes.h"
 #include "server/runs.h"
+#include "server/spool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -188,14 +189,14 @@ request *request_create(service *s, const request_head *head);
 bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
-/* Answers a problem if decompressing the body failed; `what` it is called: a body or a file. */
+/* Answers with a problem if decompressing the body failed; `what`: "body" or "file", for the message. */
 void request_body_result(request *r, body_result result, const char *what);
-/* The body is complete. Returns how to go on; RUN_QUICK: call request_run now. */
-run_kind request_received(request *r);
+/* The body is complete. Returns how to continue; DISPATCH_HERE: call request_run now. */
+dispatch_kind request_received(request *r);
 /* Processes the request in this thread, adds included. */
 void request_run(request *r);
-/* Hands it to a worker; then `wake` is called. */
-void request_hand_over(request *r, run_kind run);
+/* Hands it to a worker, to the adders, or to the run that it waits for; then `wake` is called. */
+void request_hand_over(request *r, dispatch_kind how);
 void request_free(request *r);
 /* What workers and adders do with requests. */
 void work_on(request **list, size_t count);
@@ -294,7 +295,7 @@ void handle_expire(request *r);
 void handle_compact(request *r);
 void handle_create_run(request *r);
 void handle_show_run(request *r);
-/* Answers at once; runs_wait makes the request wait for news. */
+/* Answers at once; before, runs_wait makes the request wait for a new version. */
 void handle_run_events(request *r);
 void handle_run_examples(request *r);
 void handle_run_pair(request *r);

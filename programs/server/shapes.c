@@ -70,7 +70,7 @@ static const field comparison_fields[] = {
     {"a", ANY_OBJECT, .required = true, .help = "the first", .shape = &shape_side},
     {"b", ANY_OBJECT, .required = true, .help = "the second", .shape = &shape_side},
     {"recipe", ANY_STRING, .help = "page (the default), article, literal or a text form", .pattern = RECIPE},
-    {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (5)", .least = 1, .most = 1e6,
+    {"minWords", ANY_NUMBER, .help = "the fewest words of a shared passage (default 5)", .least = 1, .most = 1e6,
      .whole = true},
     END,
 };
@@ -94,7 +94,7 @@ static const field results_fields[] = {
 const shape_info shape_results = {"Results", "Search results.", results_fields, false, false, NULL};
 
 static const field index_options_fields[] = {
-    {"preset", ANY_STRING, .help = "the preset that the other settings follow (general)",
+    {"preset", ANY_STRING, .help = "the preset that the other settings follow (default general)",
      .choices = "general|crawl|article"},
     {"recipe", ANY_STRING, .help = "how text becomes a fingerprint", .pattern = RECIPE},
     {"near", ANY_STRING, .help = "how near content is defined", .choices = "distance|similarity"},
@@ -112,7 +112,7 @@ static const field index_options_fields[] = {
      .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
              "only"},
     {"keepText", ANY_BOOL, .help = "whether texts are kept"},
-    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (source,date)",
+    {"fields", ANY_STRING, .help = "fields of documents that are kept, separated by commas (default source,date)",
      .pattern = FIELD_NAMES},
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},
     {"onSameUrl", ANY_STRING, .help = "how other text at a known URL is treated", .choices = "duplicate|refresh"},
@@ -174,7 +174,8 @@ static const field stored_fields[] = {
     {"fields", ANY_OBJECT, .required = true, .help = "the fields that the index keeps"},
     {"canonical", ANY_STRING, .required = true, .help = "the id of the document that represents its group"},
     {"originalId", STRING_OR_NULL, .required = true, .help = "of a copy: its original"},
-    {"originalGone", ANY_BOOL, .help = "of a copy: its original is gone, so it no longer matches"},
+    {"originalGone", ANY_BOOL,
+     .help = "of a copy: its original was removed or replaced, or has expired, so the copy no longer matches"},
     {"reason", STRING_OR_NULL, .help = "of a copy: why", .choices = REASONS},
     {"evidence", ANY_OBJECT, .help = "of a copy: what was measured", .shape = &shape_evidence},
     {"added", STRING_OR_NULL, .required = true, .help = "when"},
@@ -348,21 +349,21 @@ const shape_info shape_stats = {"Stats", "What an index holds, and what it has d
 
 static const field history_point_fields[] = {
     {"time", ANY_STRING, .required = true, .help = "when it begins"},
-    COUNT("seconds", "of it, those in which the index was open"),
-    COUNT("checks", "in these"),
-    COUNT("adds", "in these"),
+    COUNT("seconds", "how many of its seconds the index was open"),
+    COUNT("checks", "in this time"),
+    COUNT("adds", "in this time"),
     {"verdictsBy", ANY_OBJECT, .required = true, .help = "of checks and adds", .shape = &shape_by},
     COUNT("documents", "originals, at its end"),
     COUNT("copies", "linked or stored, at its end"),
     END,
 };
 static const shape_info shape_history_point = {
-    "HistoryPoint", "What an index did in some minutes.", history_point_fields, false, false, NULL};
+    "HistoryPoint", "What an index did in one step.", history_point_fields, false, false, NULL};
 
 static const field history_fields[] = {
     {"index", ANY_STRING, .required = true, .help = "its name"},
     {"stored", ANY_BOOL, .required = true, .help = "whether it survives a restart of the server"},
-    COUNT("step", "minutes of a point"),
+    COUNT("step", "minutes per point"),
     {"points", ANY_ARRAY, .required = true, .help = "the oldest first", .shape = &shape_history_point},
     END,
 };
@@ -431,7 +432,7 @@ static const field run_group_fields[] = {
     END,
 };
 static const shape_info shape_run_group = {
-    "RunGroup", "Documents of which one is kept.", run_group_fields, false, false, NULL};
+    "RunGroup", "Near documents, of which one is kept.", run_group_fields, false, false, NULL};
 
 static const field run_threshold_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
@@ -443,7 +444,7 @@ static const shape_info shape_run_threshold = {
 
 static const field run_field_fields[] = {
     {"name", ANY_STRING, .required = true, .help = "its name"},
-    COUNT("meanBytes", "of its values that are strings, in the records that were looked at"),
+    COUNT("meanBytes", "the mean length of its values that are strings, in the first records"),
     END,
 };
 static const shape_info shape_run_field = {
@@ -452,23 +453,23 @@ static const shape_info shape_run_field = {
 #define RUN_COUNTS                                                                                   \
     COUNT("kept", "documents that are kept"), COUNT("removed", "documents that are removed"),        \
         COUNT("identical", "removed documents whose words are the same as those of their original"), \
-        COUNT("groups", "of two or more")
+        COUNT("groups", "of two or more documents")
 
 static const field run_members[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"name", ANY_STRING, .required = true, .help = "of the file"},
-    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
+    {"state", ANY_STRING, .required = true, .help = "what the server is doing with it",
+     .choices = "receiving|analysing|done|failed"},
     {"why", STRING_OR_NULL, .required = true, .help = "it failed"},
     COUNT("version", "grows with every change"),
-    COUNT("received", "bytes of the file, unpacked"),
+    COUNT("received", "bytes of the file so far, decompressed"),
     {"similarity", ANY_NUMBER, .required = true, .help = "near: of at least this similarity"},
     {"textKey", STRING_OR_NULL, .required = true, .help = "the field that has the text; null: text or html"},
     {"idKey", STRING_OR_NULL, .required = true, .help = "the field that has the id; null: id"},
     {"fields", ANY_ARRAY, .required = true,
-     .help = "of the first records, of JSON and tables (CSV, TSV); names with escapes are left out",
-     .shape = &shape_run_field},
+     .help = "of the first records of JSON, CSV and TSV; names with escapes are left out", .shape = &shape_run_field},
     {"longestField", STRING_OR_NULL, .required = true,
-     .help = "of these, that with the longest values, which is often the text; null: none has long values"},
+     .help = "the one of these with the longest values, often the text; null: none has long values"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
     COUNT("bad", "records that could not be read"),

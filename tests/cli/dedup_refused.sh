@@ -20,6 +20,7 @@ try missing.jsonl -o out.jsonl --removed nowhere/removed.jsonl
 try a.jsonl -o out.jsonl --method simhash --similarity 0.8
 try a.jsonl -o out.jsonl --distance 3 --similarity 0.8
 try a.jsonl -o out.jsonl --method auto --bands 3
+try a.jsonl --dry-run --bands 0
 try a.jsonl -o out.jsonl --similarity 0.3
 cat out.jsonl
 try a.csv -o - --removed removed.jsonl --by content,url,title --id-key nr --url-key link --title-key headline --text-key body

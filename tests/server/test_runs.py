@@ -2,6 +2,7 @@
 files, ids and moments that are not good ones."""
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zipfile
 import zlib
 from urllib.parse import quote
 
@@ -148,6 +150,12 @@ class Runs(RunTest):
             self.delete(run)
         run = self.finish(self.upload(gzip.compress(body), "", {**LINES, "Content-Encoding": "gzip"}))
         self.assertEqual(run["removed"], 1)
+        self.delete(run)
+        word = io.BytesIO()
+        with zipfile.ZipFile(word, "w") as file:
+            file.writestr("word/document.xml", f"<w:document><w:p><w:t>{texts[0]}</w:t></w:p></w:document>")
+        run = self.finish(self.upload(word.getvalue(), "?name=a.b/One.DOCX", {"Content-Type": "application/octet-stream"}))
+        self.assertEqual((run["state"], run["documents"], run["bad"]), ("done", 1, 0))
         self.delete(run)
 
     def test_made_ids_have_the_name_of_the_file(self):

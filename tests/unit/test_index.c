@@ -155,7 +155,7 @@ static void impossible_options_say_what_is_possible(void **state) {
     static const struct {
         doppel_index_options options;
         const char *says;
-    } cases[] = {{{.bits = 65}, "1 to 64 or 128"},       {{.bits = -1}, "1 to 64 or 128"},
+    } cases[] = {{{.bits = 65}, "1 to 64, or 128"},      {{.bits = -1}, "1 to 64, or 128"},
                  {{.bits = 8, .distance = 9}, "0 to 8"}, {{.distance = -1}, "0 to 64"},
                  {{.layout = "4y16"}, "4y16"},           {{.count = 1000000, .memory = 1000}, "at least"}};
     for (size_t i = 0; i < COUNT(cases); i++) {

@@ -83,8 +83,8 @@ static void bad_records_are_named_and_left_out(void **state) {
     write_text("a.jsonl", "not json\n{\"id\":\"1\"}\n{\"text\":5}\n{\"text\":null}\n17\n{\"text\":\"ok\"}\n"
                           "{\"text\":\"a\",\"id\":[1]}\n{\"text\":\"\\x\"}\n{\"text\":\"a\"");
     check("a.jsonl", "a.jsonl:6|ok||\n",
-          "a.jsonl:1: not JSON: does not start with {\na.jsonl:2: has no field \"text\" or \"html\"; --text-key names "
-          "it\n"
+          "a.jsonl:1: not JSON: does not start with {\na.jsonl:2: has no field \"text\" or \"html\"; --text-key KEY "
+          "names the field with the text\n"
           "a.jsonl:3: field \"text\" is a number, not a string\na.jsonl:4: field \"text\" is null, not a string\n"
           "a.jsonl:5: not a JSON object\na.jsonl:7: field \"id\" is neither a string nor a number\n"
           "a.jsonl:8: not JSON: an escape in a string that JSON does not allow\n"

@@ -119,7 +119,7 @@ static void records_have_a_text_or_a_page(void **state) {
     expect_path(
         "a.jsonl", "",
         "a.jsonl:1: field \"html\" is a number, not a string\na.jsonl:2: field \"text\" is a number, not a string\n"
-        "a.jsonl:3: has no field \"text\" or \"html\"; --text-key names it\n"
+        "a.jsonl:3: has no field \"text\" or \"html\"; --text-key KEY names the field with the text\n"
         "a.jsonl:4: not JSON: an escape in a string that JSON does not allow\n");
     const char *path = "b.jsonl";
     write_text(path, "{\"page\":\"<p>\",\"html\":\"no\"}\n");

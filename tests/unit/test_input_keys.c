@@ -25,7 +25,7 @@ static void a_path_leads_into_objects(void **state) {
                           "{\"meta\":\"no object\"}\n{\"meta\":{\"text\":[1]}}\n");
     expect("a.jsonl", (doppel_input_options){.text_key = "meta.text", .id_key = "meta.id", .url_key = "meta.deep.url"},
            "7|one|u|\na.jsonl:2|two||\n",
-           "a.jsonl:3: has no field \"meta.text\" or \"html\"; --text-key names it\n"
+           "a.jsonl:3: has no field \"meta.text\" or \"html\"; --text-key KEY names the field with the text\n"
            "a.jsonl:4: field \"meta.text\" is an array, not a string\n");
 }
 
@@ -47,7 +47,7 @@ static void several_are_joined_with_a_line_end(void **state) {
     expect("a.jsonl", (doppel_input_options){.text_key = "q,a", .id_key = "n,q"},
            "5\na \"b\"|a \"b\"\nc||\nalone|alone||\n",
            "a.jsonl:3: field \"q,a\" is an object, not a string\n"
-           "a.jsonl:4: has no field \"q,a\" or \"html\"; --text-key names it\n");
+           "a.jsonl:4: has no field \"q,a\" or \"html\"; --text-key KEY names the field with the text\n");
     write_text("a.csv", "q,a,id\none,two,1\n,\"th,ree\",2\n,,3\n");
     expect("a.csv", (doppel_input_options){.text_key = "q,a"}, "1|one\ntwo||\n2|th,ree||\n3|||\n", "");
 }

@@ -52,7 +52,9 @@ static void strict_stops_at_the_first_bad_record(void **state) {
         assert_int_equal(r.status, DOPPEL_ERROR_INPUT);
         assert_int_equal(r.error.line, 37);
         assert_string_equal(r.error.file, path);
-        assert_string_equal(r.reports.data, "a.jsonl:37: has no field \"text\" or \"html\"; --text-key names it\n");
+        assert_string_equal(
+            r.reports.data,
+            "a.jsonl:37: has no field \"text\" or \"html\"; --text-key KEY names the field with the text\n");
         assert_int_equal(r.counts.documents, 36);
         free_result(&r);
     }

@@ -183,8 +183,8 @@ static void answers_to_nothing_end_the_connection(void **state) {
 static void nodes_with_odd_views(void **state) {
     (void)state;
     /* Slots that nobody has, hosts that are not known, ranges that are none. */
-    REFUSED(DOPPEL_ERROR_STORE, "otherwise than Redis", HELLO_CLUSTER, ":5\r\n", "*1\r\n:1\r\n");
-    REFUSED(DOPPEL_ERROR_STORE, "otherwise than Redis", HELLO_CLUSTER, "+x\r\n", "*0\r\n");
+    REFUSED(DOPPEL_ERROR_STORE, "not answer as Redis", HELLO_CLUSTER, ":5\r\n", "*1\r\n:1\r\n");
+    REFUSED(DOPPEL_ERROR_STORE, "not answer as Redis", HELLO_CLUSTER, "+x\r\n", "*0\r\n");
     static const char *const nobody[] = {HELLO_CLUSTER, ":5\r\n", "*0\r\n", FUNCTIONS, CONFIG, COUNTED("1"), NULL};
     called(DOPPEL_OK, "", 1, nobody);
     static const char *const unknown[] = {

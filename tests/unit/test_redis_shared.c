@@ -364,7 +364,7 @@ static void memories_of_the_previous_format_are_refused(void **state) {
     open_fails(by_distance(), DOPPEL_ERROR_STORE, "");
     redis_do(&server, "DEL {t}m");
     redis_do(&server, "HSET {t}m a b");
-    open_fails(by_distance(), DOPPEL_ERROR_STORE, "no memory of doppel's");
+    open_fails(by_distance(), DOPPEL_ERROR_STORE, "not written by doppel");
 }
 
 /* Documents that a server has evicted, or somebody deleted, while places still lead to them. */

@@ -570,7 +570,7 @@ class _Writer:
                 if _is_parquet(path):
                     self._take(path, below, taken)
                 elif "://" not in path and os.path.isfile(path) or path == "-":
-                    raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
+                    raise ValueError(f"{path} is not Parquet, and Parquet output needs Parquet inputs")
         if not self.inputs:
             raise ValueError(f"{', '.join(inputs)}: there is no Parquet file")
 
@@ -680,7 +680,7 @@ class _Writer:
         with self._noting_failure():
             self._check_failed()
             if path not in self.inputs:
-                raise ValueError(f"{path} is no Parquet: Parquet is written of Parquet alone")
+                raise ValueError(f"{path} is not Parquet, and Parquet output needs Parquet inputs")
             source, output = self._begin(path, self._spans, None)
             with _InOrder(self._threads) as order:
                 for rows, _, end in source.chunks():

@@ -579,8 +579,8 @@ doppel_status write_rows(PyObject *writer, const doppel_batch *batch, const dopp
     if (!rows->positions) {
         if (error) {
             error->code = DOPPEL_ERROR_USAGE;
-            snprintf(error->message, sizeof error->message, "%.200s is no Parquet: Parquet is written of Parquet alone",
-                     rows->path);
+            snprintf(error->message, sizeof error->message,
+                     "%.200s is not Parquet, and Parquet output needs Parquet inputs", rows->path);
         }
         return DOPPEL_ERROR_USAGE;
     }

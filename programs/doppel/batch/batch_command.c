@@ -25,10 +25,9 @@ uint64_t batch_min_words(const cli_args *args) {
     return given ? given : 1;
 }
 
-static bool number_of(const cli_args *args, const char *option, int *value) {
+static int number_of(const cli_args *args, const char *option) {
     uint64_t given = args_number(args, option, 0);
-    *value = given < INT_MAX ? (int)given : INT_MAX;
-    return true;
+    return given < INT_MAX ? (int)given : INT_MAX;
 }
 
 /* The value of --preset, which stands for options of signatures: others may not be given with it. */
@@ -80,7 +79,7 @@ static bool check_copies(const cli_args *args) {
     const char *keep = args_text(args, "keep");
     uint64_t number;
     if (keep && !strcmp(args->command->name, "dedup") && parse_number(keep, &number)) {
-        message("--keep takes which document of a group stays, not %s; did you mean --keep-copies %s?", keep, keep);
+        message("--keep says which document of a group is kept, not how many; did you mean --keep-copies %s?", keep);
         return false;
     }
     if (!args_text(args, "keep-copies") || args_number(args, "keep-copies", 0))
@@ -98,16 +97,17 @@ static bool batch_options(batch_command *b) {
                 choose_one(args, "link", &any) && choose_some(args, "by", &o->by) &&
                 choose_some(args, "url-keep", &o->url_without) && args_share(args, "similarity", &o->similarity) &&
                 args_share(args, "boilerplate", &o->boilerplate) &&
-                args_share(args, "only-contained", &o->only_contained) && check_copies(args) &&
-                number_of(args, "bands", &o->bands) && number_of(args, "rows", &o->rows) &&
-                number_of(args, "distance", &o->distance);
+                args_share(args, "only-contained", &o->only_contained) && check_copies(args);
+    o->bands = number_of(args, "bands");
+    o->rows = number_of(args, "rows");
+    o->distance = number_of(args, "distance");
     o->distance_zero = args_text(args, "distance") && !o->distance;
     o->method = (doppel_method)method;
     /* A distance implies fingerprints, bands or rows imply signatures. */
     if (!args_text(args, "method"))
-        o->method = args_text(args, "distance") ? DOPPEL_METHOD_SIMHASH
-                    : o->bands || o->rows       ? DOPPEL_METHOD_MINHASH
-                                                : DOPPEL_METHOD_AUTO;
+        o->method = args_text(args, "distance")                           ? DOPPEL_METHOD_SIMHASH
+                    : args_text(args, "bands") || args_text(args, "rows") ? DOPPEL_METHOD_MINHASH
+                                                                          : DOPPEL_METHOD_AUTO;
     if (b->preset)
         apply_preset(b->preset, o);
     o->content = (doppel_content)content;

@@ -78,7 +78,7 @@ typedef struct batch_command {
      "shortest, https, shortest-url, id (the smallest, by its bytes), newest:FIELD, oldest:FIELD, largest:FIELD, "    \
      "smallest:FIELD"},                                                                                               \
         {"link", 0, OPTION_TEXT, "HOW",                                                                               \
-         "what a document must be near to belong to a group: kept (the default), its kept document; any, any of its " \
+         "what a document must be near to belong to a group: kept (the default): its kept document; any: any of its " \
          "documents, so that chains become one group"},                                                               \
     {                                                                                                                 \
         "only-contained", 0, OPTION_TEXT, "S",                                                                        \

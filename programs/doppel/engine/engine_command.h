@@ -55,20 +55,21 @@ typedef enum engine_use {
          "how near content is defined: similarity (verified, of at least --similarity) or distance (of fingerprints, " \
          "at "                                                                                                         \
          "most --distance)"},                                                                                          \
-        {"similarity", 's', OPTION_TEXT, "T", "near: the Jaccard similarity of the shingles is at least T (0.8)"},     \
+        {"similarity", 's', OPTION_TEXT, "T",                                                                          \
+         "near: the Jaccard similarity of the shingles is at least T (default 0.8)"},                                  \
         {"sample", 0, OPTION_TEXT, "N",                                                                                \
          "with --near similarity: keep N hashes per document, 16 to 4096, and estimate the similarity from them; or "  \
          "all (the default; 192 with --preset crawl), and compute it exactly"},                                        \
-        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (3)"},                       \
+        {"distance", 'd', OPTION_COUNT, "K", "near: fingerprints differ in at most K bits (default 3)"},               \
         {"min-words", 0, OPTION_COUNT, "N",                                                                            \
-         "documents with fewer words are near only if their words are the same (5)"},                                  \
+         "documents with fewer words are near only if their words are the same (default 5)"},                          \
         {"titles", 0, OPTION_TEXT, "ON", "on or off: whether a similar title makes a duplicate"},                      \
         {"title-similarity", 0, OPTION_TEXT, "T",                                                                      \
-         "how similar titles must be: 1 - edits / length is at least T (0.9)"},                                        \
+         "how similar titles must be: 1 - edits / length is at least T (default 0.9)"},                                \
         {"keep-text", 0, OPTION_FLAG, NULL,                                                                            \
          "keep the texts, compressed: the console and doppel compare --index need them to show differences"},          \
         {"fields", 0, OPTION_NAMES, "NAMES",                                                                           \
-         "fields of a record that are kept with it, separated by commas (source,date)"},                               \
+         "fields of a record that are kept with it, separated by commas (default source,date)"},                       \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
          "which part of HTML counts: main (the default), without menus, headers and banners; all: everything "         \
          "visible"},                                                                                                   \
@@ -86,7 +87,7 @@ typedef enum engine_use {
     {"ttl", 0, OPTION_TEXT, "TIME",                                                                                    \
      "how long a document is remembered: 30d (the default with --store), 12h, 90m, seconds, or never"},                \
         {"clock-settle", 0, OPTION_TEXT, "TIME",                                                                       \
-         "after the system clock has jumped, how long until the index trusts it (1h); 0: at once"},                    \
+         "after the system clock has jumped, how long until the index trusts it (default 1h); 0: at once"},            \
         {"durability", 0, OPTION_TEXT, "WHEN",                                                                         \
          "when a line is printed: batch (the default): once the documents of its batch are on disk, in one commit; "   \
          "each: the same, with a commit for each document; none: at once, and on disk within a second"},               \

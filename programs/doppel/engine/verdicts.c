@@ -15,8 +15,8 @@
 /* Larger batches are no faster, and take more memory. */
 #define MOST_BATCH 1000000
 
-/* For sentences about new documents the nearest document is looked for, by comparing all of a folder; at most this many
- * are compared in a run, about a second's worth. Less similar ones than these are not worth a word. */
+/* For a sentence about a new document, the nearest one is found by comparing all of a folder. At most this many
+ * comparisons are made in a run, about a second's worth; a nearest one that is less similar than this is not named. */
 #define MOST_COMPARED 100000
 #define LEAST_SIMILARITY 0.5
 
@@ -27,12 +27,11 @@ typedef struct verdict_job {
     text_buffer line;                       /* a verdict as JSON */
     uint64_t documents, by[DOPPEL_REASONS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
-    uint64_t named;     /* documents that got the id of --id */
-    bool reader_closed; /* the reader of stdout has closed it */
-    bool sentences;     /* text instead of JSON */
-    /* With sentences: the number of documents of a folder that is checked by similarity, else 0; and how many were
-     * compared to find those nearest to new ones. */
-    uint64_t there, compared;
+    uint64_t named;      /* documents that got the id of --id */
+    bool reader_closed;  /* the reader of stdout has closed it */
+    bool sentences;      /* text instead of JSON */
+    uint64_t comparable; /* the documents of a folder, if sentences name the nearest of them; else 0 */
+    uint64_t compared;   /* to find those nearest to new ones */
 } verdict_job;
 
 size_t batch_option(const cli_args *args) {
@@ -108,17 +107,17 @@ static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool 
         text_format(line, ": fingerprints differ in %d bit%s", e->distance, e->distance == 1 ? "" : "s");
 }
 
-/* Whether to look for what is nearest to an item: one with content that is new, as long as that takes little time. */
+/* Whether to look for what is nearest to an item: for one with content that is new, as long as few are compared. */
 static bool wants_nearest(verdict_job *job, const doppel_item *item, const doppel_verdict *verdict) {
-    if (!job->there || verdict->is_duplicate || (!item->document.text.length && !item->document.html.data) ||
-        job->compared + job->there > MOST_COMPARED)
+    if (!job->comparable || verdict->is_duplicate || (!item->document.text.length && !item->document.html.data) ||
+        job->compared + job->comparable > MOST_COMPARED)
         return false;
-    job->compared += job->there;
+    job->compared += job->comparable;
     return true;
 }
 
-/* Adds what is nearest to a new document, if anything is: "; the nearest is a.txt: similarity 0.758 (a copy from 0.8
- * on)". */
+/* Adds what is nearest to a new document, if anything is: "; the nearest is a.txt: similarity 0.758 (copies have at
+ * least 0.8)". */
 static doppel_status put_nearest(verdict_job *job, const doppel_item *item, doppel_error *error) {
     const doppel_similar_options options = {.size = sizeof options, .limit = 1, .similarity = LEAST_SIMILARITY};
     doppel_stored_list list = {0};
@@ -128,7 +127,7 @@ static doppel_status put_nearest(verdict_job *job, const doppel_item *item, dopp
     if (status == DOPPEL_OK && list.count) {
         text_put(&job->line, "; the nearest is ");
         text_safe(&job->line, list.stored[0].id.data, list.stored[0].id.length);
-        text_format(&job->line, ": similarity %.3f (a copy from %g on)", list.stored[0].similarity,
+        text_format(&job->line, ": similarity %.3f (copies have at least %g)", list.stored[0].similarity,
                     doppel_engine_get_options(job->cli.engine)->similarity);
     }
     doppel_stored_list_free(&list);
@@ -211,7 +210,7 @@ static int check_usage(const cli_args *args, bool *sentences) {
     return check_json(args) && check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
 }
 
-/* What verdict_job.there is. */
+/* The value of verdict_job.comparable. */
 static uint64_t comparable_documents(const verdict_job *job) {
     doppel_engine_stats stats;
     if (!job->sentences || !job->feed.check || !job->cli.place.needs.folder ||
@@ -223,7 +222,7 @@ static uint64_t comparable_documents(const verdict_job *job) {
 
 static int run(verdict_job *job) {
     name_list fields;
-    job->there = comparable_documents(job);
+    job->comparable = comparable_documents(job);
     if (!split_names(&fields, doppel_engine_get_options(job->cli.engine)->fields)) {
         message("no memory");
         return EXIT_STORE;

@@ -32,7 +32,7 @@ void catch_signals(void) {
 
 /* At most this many records of a file are reported of each kind, left out and repaired, and this many plain files with
  * invalid UTF-8; the rest are counted. */
-#define NAMED 10
+#define MOST_REPORTED 10
 
 /* What was reported so far. Files come in input order, so one is reported at a time. */
 static struct {
@@ -42,44 +42,47 @@ static struct {
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
-    /* The first records of a file, all bad for the same reason: a refusal of the file says it in one line. */
-    doppel_error first[NAMED];
+    /* The first records of a file, all bad for the same reason: they are held back, as a refusal of the file says it in
+     * one line. */
+    doppel_error first[MOST_REPORTED];
     size_t first_count;
-} naming;
+} reported;
 
-/* Reports the first records after all. */
-static void release_first(void) {
-    for (size_t i = 0; i < naming.first_count; i++)
-        message_error(&naming.first[i]);
-    naming.first_count = 0;
+/* Reports the first records, which were held back. */
+static void report_first(void) {
+    for (size_t i = 0; i < reported.first_count; i++)
+        message_error(&reported.first[i]);
+    reported.first_count = 0;
 }
 
-/* Whether a record is one of those; then it is reported later, if at all. */
-static bool hold_first(const doppel_error *what) {
-    size_t count = naming.first_count;
-    if (what->line != naming.bad + 1 || count != naming.bad || count == NAMED ||
-        (count && strcmp(what->message, naming.first[0].message) != 0))
+/* Holds a record back if it is one of the first that are all bad for the same reason; false: it is not. */
+static bool hold_back(const doppel_error *what) {
+    size_t count = reported.first_count;
+    if (what->line != reported.bad + 1 || count != reported.bad || count == MOST_REPORTED ||
+        (count && strcmp(what->message, reported.first[0].message) != 0))
         return false;
-    naming.first[naming.first_count++] = *what;
+    reported.first[reported.first_count++] = *what;
     return true;
 }
 
 /* Ends the reports on a file. */
 static void end_file(void) {
-    release_first();
-    if (naming.bad > NAMED)
-        message("%s: and %llu more like these", naming.file, (unsigned long long)(naming.bad - NAMED));
-    if (naming.repaired > NAMED)
-        message("%s: and %llu more repaired like these", naming.file, (unsigned long long)(naming.repaired - NAMED));
-    naming.bad = naming.repaired = 0;
+    report_first();
+    if (reported.bad > MOST_REPORTED)
+        message("%s: and %llu more like these", reported.file, (unsigned long long)(reported.bad - MOST_REPORTED));
+    if (reported.repaired > MOST_REPORTED)
+        message("%s: and %llu more repaired like these", reported.file,
+                (unsigned long long)(reported.repaired - MOST_REPORTED));
+    reported.bad = reported.repaired = 0;
 }
 
 void report_unnamed(void) {
     end_file();
-    if (naming.repaired_files > NAMED)
-        message("and %llu more file%s with invalid UTF-8", (unsigned long long)(naming.repaired_files - NAMED),
-                naming.repaired_files == NAMED + 1 ? "" : "s");
-    naming.repaired_files = 0;
+    if (reported.repaired_files > MOST_REPORTED)
+        message("and %llu more file%s with invalid UTF-8",
+                (unsigned long long)(reported.repaired_files - MOST_REPORTED),
+                reported.repaired_files == MOST_REPORTED + 1 ? "" : "s");
+    reported.repaired_files = 0;
 }
 
 /* Whether the file of an error, shortened to its end if it is long, is one of the operands. */
@@ -97,35 +100,36 @@ static bool is_operand(const cli_args *args, const doppel_error *what) {
     return false;
 }
 
-/* Something about a whole file. */
+/* Reports what is wrong with a whole file. */
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
-    if (what->code != DOPPEL_OK || naming.repaired_files++ < NAMED)
+    if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
-    if (what->code != DOPPEL_OK && !naming.operand_left_out)
-        naming.operand_left_out = is_operand(args, what);
+    if (what->code != DOPPEL_OK && !reported.operand_left_out)
+        reported.operand_left_out = is_operand(args, what);
 }
 
 /* doppel_input_options.bad; `user` is the cli_args. A repair is counted, and reported at the end. */
 static void on_bad(const doppel_error *what, void *user) {
-    naming.left_out = naming.left_out || what->code != DOPPEL_OK;
-    if (!what->line || strcmp(naming.file, what->file) != 0) {
+    reported.left_out = reported.left_out || what->code != DOPPEL_OK;
+    if (!what->line || strcmp(reported.file, what->file) != 0) {
         end_file();
-        memcpy(naming.file, what->file, sizeof naming.file);
+        memcpy(reported.file, what->file, sizeof reported.file);
     }
     if (!what->line) {
         on_bad_file(what, user);
     } else if (what->code != DOPPEL_OK) {
-        if (!args_flag(user, "strict") && !args_flag(user, "allow-bad") && hold_first(what)) {
-            naming.bad++;
+        if (!args_flag(user, "strict") && !args_flag(user, "allow-bad") && hold_back(what)) {
+            reported.bad++;
             return;
         }
         /* More of the same only count. */
-        if (!naming.first_count || naming.bad < NAMED || strcmp(what->message, naming.first[0].message) != 0)
-            release_first();
-        if (naming.bad++ < NAMED)
+        if (!reported.first_count || reported.bad < MOST_REPORTED ||
+            strcmp(what->message, reported.first[0].message) != 0)
+            report_first();
+        if (reported.bad++ < MOST_REPORTED)
             message_error(what);
     }
-    if (what->line && what->code == DOPPEL_OK && naming.repaired++ < NAMED)
+    if (what->line && what->code == DOPPEL_OK && reported.repaired++ < MOST_REPORTED)
         message("%s:%llu: repaired: %s", what->file, (unsigned long long)what->line, what->message);
 }
 
@@ -133,7 +137,7 @@ static void on_bad(const doppel_error *what, void *user) {
 static const char *const against_keys[] = {"against-id-key", "against-url-key", "against-title-key", "against-text-key",
                                            "against-html-key"};
 
-/* The option that names a key; NULL: none does. */
+/* The option that gives a key; NULL: none does. */
 static const char *option_of(const cli_args *args, const char *key) {
     static const char *const options[] = {"id-key", "url-key", "title-key", "text-key", "html-key"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -180,14 +184,14 @@ doppel_input_options reading_options(const cli_args *args) {
     };
 }
 
-/* doppel_input_options.unseen of --against. What --keep asks for, known documents need not have. */
+/* doppel_input_options.unseen of --against. Documents of --against need not have the fields of --keep. */
 static void on_unseen_known(const char *key, void *user) {
     const cli_args *args = user;
     const char *within = args_text(args, "within"), *across = args_text(args, "across");
     const char *field = within ? within : across;
     for (size_t i = 0; i < sizeof against_keys / sizeof *against_keys; i++)
         if (key == args_text(args, against_keys[i]) || key == args_text(args, against_keys[i] + strlen("against-"))) {
-            message("warning: no record of --against has a field \"%s\"; --%s names it", key, against_keys[i]);
+            message("warning: no record of --against has a field \"%s\", which --%s names", key, against_keys[i]);
             return;
         }
     if (field && !strcmp(field, key))
@@ -232,8 +236,7 @@ int against_paths(const cli_args *args, const char ***paths, size_t *count) {
     for (size_t i = 0; i < *count; i++)
         if (is_store_url((*paths)[i])) {
             message("--against takes files, folders and index folders; copy a shared store to a folder first: doppel "
-                    "export "
-                    "--store URL | doppel import --index DIR -");
+                    "export --store URL | doppel import --index DIR -");
             return EXIT_USAGE;
         }
     return EXIT_DONE;
@@ -260,11 +263,11 @@ static void report_counts(const doppel_input_counts *counts) {
 
 /* The exit code of a run. What `strict` stopped at has been reported already. */
 static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
-    bool named = status == DOPPEL_ERROR_INPUT && strict && naming.left_out;
+    bool named = status == DOPPEL_ERROR_INPUT && strict && reported.left_out;
     if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
-        return counts->unopened || naming.operand_left_out ? EXIT_INPUT : EXIT_DONE;
+        return counts->unopened || reported.operand_left_out ? EXIT_INPUT : EXIT_DONE;
     if (status == DOPPEL_ERROR_INTERRUPTED)
         message("interrupted");
     else if (!named && !failure_reported)
@@ -275,9 +278,9 @@ static int end_run(doppel_status status, bool strict, const doppel_error *error,
 int reading_ended(doppel_status status, const doppel_input_options *options, const doppel_error *error,
                   const doppel_input_counts *counts) {
     progress_end();
-    naming.failed = status != DOPPEL_OK;
-    if (status == DOPPEL_ERROR_INPUT && naming.first_count && !strcmp(naming.file, error->file))
-        naming.first_count = naming.bad = 0;
+    reported.failed = status != DOPPEL_OK;
+    if (status == DOPPEL_ERROR_INPUT && reported.first_count && !strcmp(reported.file, error->file))
+        reported.first_count = reported.bad = 0;
     if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
         report_unnamed();
         report_counts(counts);
@@ -286,7 +289,7 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
 }
 
 bool reading_failed(void) {
-    return naming.failed;
+    return reported.failed;
 }
 
 doppel_input_counts add_counts(const doppel_input_counts *a, const doppel_input_counts *b) {

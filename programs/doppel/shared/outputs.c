@@ -507,7 +507,7 @@ bool check_documents_output(const cli_args *args, bool rows) {
     else if (rows && args_flag(args, "annotate") && folder && !writes_tables(args))
         message("--annotate writes one file: give --output OUT instead of --output-dir");
     else if (rows && args_text(args, "format") && writes_tables(args))
-        message("--format reads no Parquet: leave it out");
+        message("--format cannot be used with Parquet inputs: leave it out");
     else
         return check_removed_documents(args) &&
                (dry || !out || writes_tables(args) || check_documents_name(args, "output", out, rows));

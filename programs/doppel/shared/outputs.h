@@ -112,15 +112,16 @@ bool is_table_name(const char *path);
 /* Of a command that writes documents: whether they go to tables, by the name that --output has; with --output-dir, by
  * those of the inputs. */
 bool writes_tables(const cli_args *args);
-/* Prints a message and returns false when such a command has no output (but --dry-run, --removed or
+/* Prints a message and returns false when such a command has no output (nor --dry-run, --removed or
  * --removed-documents), has two, or one that is a folder or has a name of another format. `rows`: it can write rows of
  * CSV and lines unchanged, and files of all formats to a folder. */
 bool check_documents_output(const cli_args *args, bool rows);
 /* Whether such a command writes rows, by --format and the names of its inputs and its output. */
 bool writes_rows(const cli_args *args);
 
-/* Opens --output (but with --dry-run) and the other files that are written, and leaves them unchanged, so that one that
- * cannot be written is reported before the work begins. Returns an exit code, with a message unless it is EXIT_DONE. */
+/* Opens --output (except with --dry-run) and the other files that are written, and leaves them unchanged, so that one
+ * that cannot be written is reported before the work begins. Returns an exit code, with a message unless it is
+ * EXIT_DONE. */
 int try_outputs(const cli_args *args);
 
 /* Whether inputs could not be opened, and no others gave a document: then the output is left unchanged, with a message
