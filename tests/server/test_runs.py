@@ -2,6 +2,7 @@
 files, ids and moments that are not good ones."""
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zipfile
 import zlib
 from urllib.parse import quote
 
@@ -148,6 +150,13 @@ class Runs(RunTest):
             self.delete(run)
         run = self.finish(self.upload(gzip.compress(body), "", {**LINES, "Content-Encoding": "gzip"}))
         self.assertEqual(run["removed"], 1)
+        self.delete(run)
+        page = io.BytesIO()
+        with zipfile.ZipFile(page, "w") as file:
+            file.writestr("word/document.xml", f"<w:p><w:r><w:t>{texts[0]}</w:t></w:r></w:p>")
+        run = self.finish(self.upload(page.getvalue(), "?name=a.docx", {"Content-Type": "application/octet-stream"}))
+        self.assertEqual((run["state"], run["documents"]), ("done", 1))
+        self.assertEqual(json.loads(self.server.get(f"/v1/runs/{run['id']}/kept")[2])["text"].split(), texts[0].split())
         self.delete(run)
 
     def test_made_ids_have_the_name_of_the_file(self):
@@ -354,6 +363,31 @@ class Runs(RunTest):
         self.assertProblem(self.server.ask("POST", f"/v1/runs?id={name}", b"", LINES), 409, "in-progress")
         self.delete(run)
         self.wait_until_gone()
+
+    def test_a_version_that_never_comes(self):
+        """Who waits for a version beyond the last one is answered when the run is done."""
+        body, name, answers = jsonl(words.documents(300, seed="late")), "late-0123456789abc", []
+        link = self.server.connect()
+        link.putrequest("POST", f"/v1/runs?id={name}")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Content-Length", str(len(body)))
+        link.endheaders()
+        link.send(body[:1])
+        for _ in range(200):
+            if self.server.get(f"/v1/runs/{name}")[0] == 200:
+                break
+            time.sleep(0.05)
+        waiting = threading.Thread(target=lambda: answers.append((self.server.get(f"/v1/runs/{name}/events?after=123456")[2], time.monotonic())))
+        waiting.start()
+        time.sleep(0.3)
+        link.send(body[1:])
+        run = self.finish(json.loads(link.getresponse().read()))
+        link.close()
+        done = time.monotonic()
+        waiting.join()
+        self.assertEqual(answers[0][0]["state"], "done")
+        self.assertLess(answers[0][1] - done, 10)
+        self.delete(run)
 
     def test_two_uploads_at_once(self):
         answers = []
