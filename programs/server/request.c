@@ -779,10 +779,11 @@ void work_on_adds(request **list, size_t count) {
 }
 
 void request_hand_over(request *r, run_kind run) {
+    service *s = r->service;
     if (run == RUN_WAIT)
         runs_wait(r);
     else
-        workers_add(run == RUN_ADD ? &r->service->adders : &r->service->workers, r);
+        workers_add(run == RUN_ADD ? &s->adders : run == RUN_FILE ? &s->makers : &s->workers, r);
 }
 
 /* ---- for handlers ---- */

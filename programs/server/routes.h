@@ -14,8 +14,8 @@ typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } rig
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
 
 /* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
- * other adds, or once there is news of a run. */
-typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD, RUN_WAIT } run_kind;
+ * other adds, once there is news of a run, or by the thread that makes the files of runs. */
+typedef enum run_kind { RUN_QUICK, RUN_WORKER, RUN_ADD, RUN_WAIT, RUN_FILE } run_kind;
 
 /* ---- shapes ---- */
 

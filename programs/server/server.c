@@ -269,7 +269,7 @@ static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
         if (r->adds)
             return hand_over(x, from, RUN_ADD);
     } else if (!r->done && run != RUN_QUICK) {
-        return hand_over(x, from, run == RUN_WAIT ? RUN_WAIT : RUN_WORKER);
+        return hand_over(x, from, run == RUN_ADD ? RUN_WORKER : run);
     } else if (!r->done) {
         request_run(r);
     }
