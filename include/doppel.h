@@ -1193,7 +1193,8 @@ DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, d
 DOPPEL_API bool doppel_batch_stays(const doppel_batch *batch, uint64_t position);
 
 /* After doppel_batch_decide: counts the documents of each group, and with `count_by` reads the inputs (not `known`
- * ones) once more and counts the values of that field in each group. Errors: as doppel_batch_write. */
+ * ones) once more and counts the values of that field in each group; a field that no record has is given to `unseen` of
+ * the options of the inputs. Errors: as doppel_batch_write. */
 DOPPEL_API doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_error *error);
 /* After that: the number of documents, known ones not counted, with the same original as this one, itself
  * included. */
