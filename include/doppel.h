@@ -1193,7 +1193,8 @@ DOPPEL_API void doppel_batch_get(const doppel_batch *batch, uint64_t position, d
 DOPPEL_API bool doppel_batch_stays(const doppel_batch *batch, uint64_t position);
 
 /* After doppel_batch_decide: counts the documents of each group, and with `count_by` reads the inputs (not `known`
- * ones) once more and counts the values of that field in each group. Errors: as doppel_batch_write. */
+ * ones) once more and counts the values of that field in each group; a field that no record has is given to `unseen` of
+ * the options of the inputs. Errors: as doppel_batch_write. */
 DOPPEL_API doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_error *error);
 /* After that: the number of documents, known ones not counted, with the same original as this one, itself
  * included. */
@@ -1227,14 +1228,16 @@ DOPPEL_API doppel_status doppel_batch_write_removed(doppel_batch *batch, doppel_
 
 /* Makes doppel_batch_write_kept and doppel_batch_write_removed write CSV and TSV rows, and lines, as they are in their
  * files (rows under one header) instead of records. Call it before reading, with the paths that will be read. Errors:
- * DOPPEL_ERROR_USAGE for a file that has no such rows, or other columns than the first file; stdin is checked when it
- * is written, and the error is then DOPPEL_ERROR_INPUT. */
+ * DOPPEL_ERROR_USAGE for a file that has no such rows, or another format or columns than the first file; stdin is
+ * checked when it is written, and the error is then DOPPEL_ERROR_INPUT. */
 DOPPEL_API doppel_status doppel_batch_plan_rows(doppel_batch *batch, const char *const *paths, size_t path_count,
                                                 doppel_error *error);
 
 /* After that: the header of the first file, as it is there, without its line end; empty for lines and for stdin.
  * Borrowed from the batch. */
 DOPPEL_API doppel_slice doppel_batch_row_header(const doppel_batch *batch);
+/* The format of all files: "CSV", "TSV" or "lines"; NULL: not known before they are read, for stdin. */
+DOPPEL_API const char *doppel_batch_row_format(const doppel_batch *batch);
 /* As doppel_batch_write, but gives rows as they are in their files, without the \n (a \r stays); before them, once, the
  * header, with `near` NULL. */
 DOPPEL_API doppel_status doppel_batch_write_rows(doppel_batch *batch,
@@ -1251,6 +1254,9 @@ DOPPEL_API doppel_status doppel_batch_write_rows(doppel_batch *batch,
  * for two files with the same output name, and for an output that is an input; DOPPEL_ERROR_IO. */
 DOPPEL_API doppel_status doppel_batch_plan_files(doppel_batch *batch, const char *const *paths, size_t path_count,
                                                  const char *folder, doppel_error *error);
+/* After that: whether a path is that of an output, or of a folder below the given one that an output is in. Another
+ * file must not be written there. */
+DOPPEL_API bool doppel_batch_is_output(const doppel_batch *batch, const char *path);
 /* Writes the kept documents. Errors: as doppel_batch_write_kept. */
 DOPPEL_API doppel_status doppel_batch_write_files(doppel_batch *batch, doppel_error *error);
 

@@ -669,6 +669,7 @@ bool dp_record_make(const doppel_document *document, doppel_slice title, doppel_
 
 typedef struct dp_output_file {
     char *input, *name; /* name: below the folder */
+    const char *format; /* NULL: records, or not known */
     dp_buffer header;   /* of rows */
 } dp_output_file;
 

@@ -172,6 +172,13 @@ static doppel_status count_values(doppel_batch *batch, doppel_error *error) {
     return status;
 }
 
+/* Reports a field that no document has: its other keys were reported when the inputs were read first. */
+static void report_unseen(const doppel_batch *batch) {
+    const dp_batch_settings *s = &batch->settings;
+    if (s->input.unseen && !batch->counts.value_count && batch->documents.count > batch->documents.known)
+        s->input.unseen(s->options.count_by, s->input.user);
+}
+
 /* ---- the calls ---- */
 
 doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_error *error) {
@@ -183,6 +190,8 @@ doppel_status doppel_batch_count_groups(doppel_batch *batch, doppel_error *error
         DP_THEN(status, count_values(batch, error));
     if (status != DOPPEL_OK)
         dp_group_counts_free(&batch->counts);
+    else if (batch->settings.options.count_by)
+        report_unseen(batch);
     return status;
 }
 

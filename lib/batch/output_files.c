@@ -71,7 +71,8 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
         *number = 1;
     }
     dp_output_file *file = &files->file[files->count++];
-    *file = (dp_output_file){.input = strdup(input->path), .name = output_name(input), .header = input->header};
+    *file = (dp_output_file){
+        .input = strdup(input->path), .name = output_name(input), .format = input->format, .header = input->header};
     input->header = (dp_buffer){0};
     if (!file->input || !file->name)
         return dp_no_memory(p->error);
@@ -98,9 +99,36 @@ static doppel_status other_columns(const char *path, const char *first, doppel_s
                       "has other columns than %s: write JSONL, or a file for each input (output-dir)", first);
 }
 
+/* The first file whose format is known; NULL: there is none. */
+static const dp_output_file *first_of_format(const dp_output_files *files) {
+    for (size_t i = 0; i < files->count; i++)
+        if (files->file[i].format)
+            return &files->file[i];
+    return NULL;
+}
+
+const char *doppel_batch_row_format(const doppel_batch *batch) {
+    const dp_output_file *first = batch->files.rows ? first_of_format(&batch->files) : NULL;
+    return first ? first->format : NULL;
+}
+
+/* All files have one format: the delimiter of rows depends on it. */
+static doppel_status check_formats(const dp_output_files *files, doppel_error *error) {
+    const dp_output_file *first = first_of_format(files);
+    for (size_t i = 0; i < files->count; i++) {
+        const dp_output_file *file = &files->file[i];
+        if (file->format && strcmp(file->format, first->format) != 0)
+            return dp_fail_at(error, DOPPEL_ERROR_USAGE, file->input, 0,
+                              "is %s, but %s is %s: write JSONL, or a file for each input (output-dir)", file->format,
+                              first->input, first->format);
+    }
+    return DOPPEL_OK;
+}
+
 /* All files that have a header have the same. */
 static doppel_status check_headers(const dp_output_files *files, doppel_error *error) {
     const dp_output_file *first = NULL;
+    DP_TRY(check_formats(files, error));
     for (size_t i = 0; i < files->count; i++) {
         const dp_output_file *file = &files->file[i];
         if (!file->header.size)
@@ -224,6 +252,8 @@ static doppel_status plan(doppel_batch *batch, const char *const *paths, size_t 
     planning p = {.batch = batch, .error = &own};
     const dp_input_paths list = {paths, path_count};
     dp_output_files_free(files);
+    if (folder && !*folder)
+        return dp_fail(error, DOPPEL_ERROR_USAGE, "the name of the folder of outputs is empty");
     if (folder && !(files->folder = strdup(folder)))
         return dp_no_memory(error);
     files->rows = !folder;
@@ -246,6 +276,41 @@ doppel_status doppel_batch_plan_rows(doppel_batch *batch, const char *const *pat
 doppel_status doppel_batch_plan_files(doppel_batch *batch, const char *const *paths, size_t path_count,
                                       const char *folder, doppel_error *error) {
     return plan(batch, paths, path_count, folder, error);
+}
+
+/* ---- whether another file has the place of an output ---- */
+
+/* Whether a folder, and a name of `length` bytes in it, are those of the path. */
+static bool is_place(const char *path, const char *folder, const char *name, size_t length) {
+    struct stat a, b;
+    char parent[4096];
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    int printed = slash ? snprintf(parent, sizeof parent, "%.*s/", (int)(slash - path), path)
+                        : snprintf(parent, sizeof parent, ".");
+    return strlen(last) == length && !memcmp(last, name, length) && printed < (int)sizeof parent && !stat(parent, &a) &&
+           !stat(folder, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+bool doppel_batch_is_output(const doppel_batch *batch, const char *path) {
+    const dp_output_files *files = &batch->files;
+    for (size_t i = 0; files->folder && i < files->count; i++) {
+        struct stat a, b;
+        char output[4096];
+        const char *name = files->file[i].name;
+        if (snprintf(output, sizeof output, "%s/%s", files->folder, name) >= (int)sizeof output)
+            continue;
+        if (!stat(path, &a) && !stat(output, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+            return true;
+        /* The output, and each folder below that of all outputs that it is in. */
+        for (char *at = output + strlen(files->folder); at; at = strchr(at + 1, '/')) {
+            *at = 0;
+            bool same = is_place(path, output, at + 1, strcspn(at + 1, "/"));
+            *at = '/';
+            if (same)
+                return true;
+        }
+    }
+    return false;
 }
 
 /* ---- records, to one file ---- */

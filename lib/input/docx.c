@@ -5,7 +5,10 @@
  * many bytes as the directory says, which are limited. Of the XML, the text of <t> elements counts; paragraphs, line
  * breaks and tabs separate. What was deleted or moved away while changes were tracked, field codes, and the second
  * rendering of a picture's text (<Fallback>) do not count. Every place that the file names is checked against its
- * length. */
+ * length.
+ *
+ * A document without text is left out: those that have pictures of their pages only would all be copies of each
+ * other. */
 #include "input/reader.h"
 
 #include <libdeflate.h>
@@ -66,6 +69,8 @@ typedef enum docx_result {
     DOCX_OLD,     /* the format before it, which documents with a password have too */
     DOCX_DAMAGED, /* or encrypted */
     DOCX_NO_TEXT, /* a ZIP file of something else */
+    DOCX_UTF16,
+    DOCX_EMPTY,
     DOCX_TOO_LONG,
     DOCX_NO_MEMORY
 } docx_result;
@@ -257,6 +262,8 @@ static docx_result add_part(doppel_slice zip, const char *end, const char *name,
     if (found != PART_FOUND)
         return found == PART_ABSENT ? DOCX_NO_TEXT : DOCX_DAMAGED;
     docx_result result = unpack(&part, limit, xml);
+    if (result == DOCX_READ && dp_is_utf16(xml->data, xml->size))
+        return DOCX_UTF16;
     return result == DOCX_READ && !read_xml(xml, out) ? DOCX_NO_MEMORY : result;
 }
 
@@ -276,7 +283,8 @@ static docx_result read_docx(doppel_slice zip, size_t limit, dp_buffer *xml, dp_
         docx_result more = add_part(zip, end, notes[i], limit, xml, out);
         result = more == DOCX_NO_TEXT ? result : more;
     }
-    return result;
+    bool blank = result == DOCX_READ && !dp_slice_trim((doppel_slice){out->data, out->size}).length;
+    return blank ? DOCX_EMPTY : result;
 }
 
 static void docx_read(dp_reader *reader, dp_unit *unit, const char *file) {
@@ -284,7 +292,9 @@ static void docx_read(dp_reader *reader, dp_unit *unit, const char *file) {
         [DOCX_NO_ZIP] = "not a Word document, despite its name",
         [DOCX_OLD] = "a Word document with a password, or of the old kind (.doc): save it as .docx without one",
         [DOCX_DAMAGED] = "a damaged Word document",
-        [DOCX_NO_TEXT] = "not a Word document: it has no word/document.xml"};
+        [DOCX_NO_TEXT] = "not a Word document: it has no word/document.xml",
+        [DOCX_UTF16] = "a Word document in UTF-16: saving it again with Word makes it UTF-8",
+        [DOCX_EMPTY] = "a Word document without text; it may have pictures of its pages"};
     const dp_raw_record at = {.file = file, .bytes = unit->block.data, .length = unit->block.size};
     docx_result result = read_docx((doppel_slice){at.bytes, at.length}, reader->options->max_record, &reader->spare[1],
                                    &reader->spare[0]);

@@ -575,6 +575,8 @@ static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
         return dp_reader_bad_record(reader, unit, at, WHY_NO_ARRAY);
     if (pass_opening(&p, end, ',') && p < end && *p == ']')
         return dp_reader_bad_record(reader, unit, at, "an element is missing after the last comma");
+    if (p < end && *p == '}')
+        return dp_reader_bad_record(reader, unit, at, "} where the array is closed with ]");
     if (p == end || *p != ']')
         return is_cut_short(unit) ||
                dp_reader_bad_record(reader, unit, at, "the file ends before the array is closed with ]");

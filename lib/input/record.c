@@ -2,6 +2,7 @@
  *
  * Records were read before, so they are valid JSON. */
 #include "input/input.h"
+#include "input/json.h"
 
 /* ---- members ---- */
 
@@ -19,10 +20,16 @@ static const char *pass(const char *p, const char *end) {
     return p < end ? p : end;
 }
 
-/* Whether a key, still escaped and with its quotes, is one of the names. */
+/* Whether a key, still escaped and with its quotes, is one of the names. A longer one with escapes is none. */
 static bool is_named(doppel_slice key, const char *const *names, size_t count) {
+    enum { LONGEST = 1024 };
+    char unescaped[LONGEST];
+    bool repaired;
+    doppel_slice name = {key.data + 1, key.length - 2};
+    if (name.length <= LONGEST && memchr(name.data, '\\', name.length))
+        name = (doppel_slice){unescaped, dp_json_unescape(name.data, name.length, unescaped, &repaired)};
     for (size_t i = 0; i < count; i++)
-        if (strlen(names[i]) + 2 == key.length && !memcmp(names[i], key.data + 1, key.length - 2))
+        if (strlen(names[i]) == name.length && !memcmp(names[i], name.data, name.length))
             return true;
     return false;
 }

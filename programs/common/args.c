@@ -372,6 +372,11 @@ static bool check_value(const cli_option *option, const char *value) {
         return false;
     }
     bool written = option->kind == OPTION_OUTPUT || option->kind == OPTION_TABLE;
+    /* A script's variable that is not set; with a name after it, the path would begin in the root folder. */
+    if (!*value && (written || option->kind == OPTION_FILE || option->kind == OPTION_FILES)) {
+        message("--%s takes the name of a file or folder, which is empty here", option->name);
+        return false;
+    }
     return !written || !promises_other(option, value);
 }
 

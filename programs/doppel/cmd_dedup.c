@@ -153,9 +153,9 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 
 /* ---- rows with cells added ---- */
 
-/* The delimiter of rows, as the reader chooses it: a tab in TSV and where the header has one outside of quotes. */
-static char delimiter_of(const cli_args *args, doppel_slice header) {
-    const char *asked = args_text(args, "format"), *format = asked ? asked : doppel_input_format(args->operands[0]);
+/* The delimiter of rows, as reading has it: a tab in TSV and where the header has one outside of quotes. */
+static char delimiter_of(const dedup_job *job, doppel_slice header) {
+    const char *format = doppel_batch_row_format(job->b.batch);
     bool quoted = false, tab = format && !strcasecmp(format, "TSV");
     for (size_t i = 0; i < header.length && !tab; i++) {
         quoted = quoted != (header.data[i] == '"');
@@ -176,7 +176,7 @@ static bool is_cell(const char *cell, size_t length, const char *name) {
 
 /* Prints a message and returns false when the header already has a column that is to be added. */
 static bool check_header(const dedup_job *job, doppel_slice header) {
-    char delimiter = delimiter_of(job->b.args, header);
+    char delimiter = delimiter_of(job, header);
     bool quoted = false;
     if (header.length > 3 && !memcmp(header.data, "\xEF\xBB\xBF", 3))
         header = (doppel_slice){header.data + 3, header.length - 3};
@@ -236,7 +236,7 @@ static doppel_status take_row(doppel_slice row, const doppel_near *near, void *u
     dedup_job *job = user;
     bool ends = row.length && row.data[row.length - 1] == '\r';
     if (!near) {
-        job->delimiter = delimiter_of(job->b.args, row);
+        job->delimiter = delimiter_of(job, row);
         failure_reported = !check_header(job, row);
         if (failure_reported)
             return DOPPEL_ERROR_USAGE;
@@ -423,20 +423,57 @@ static int print_summary(dedup_job *job, int code) {
     return finish_text(&out, code);
 }
 
+/* Whether a text is the same in a JSON string. */
+static bool needs_no_escapes(const char *text) {
+    text_buffer json = {0};
+    size_t length = strlen(text);
+    text_string(&json, (doppel_slice){text, length});
+    bool same = json.failed || (json.length == length + 2 && !memcmp(json.data + 1, text, length));
+    text_free(&json);
+    return same;
+}
+
 /* Options that modify --annotate need it. */
 static bool check_annotate(const cli_args *args) {
     const char *prefix = args_text(args, "annotate-prefix");
     const char *alone = args_text(args, "count-by") ? "count-by" : prefix ? "annotate-prefix" : NULL;
-    for (const char *p = prefix; p && *p; p++)
-        if (*p == '"' || *p == '\\' || (unsigned char)*p < ' ') {
-            message("--annotate-prefix is part of names: it cannot contain quotes, backslashes or control characters");
-            return false;
-        }
+    if (prefix && (*prefix == ' ' || !needs_no_escapes(prefix))) {
+        message("--annotate-prefix is part of names: it cannot begin with a space, or contain quotes, backslashes, "
+                "control characters or invalid UTF-8");
+        return false;
+    }
     if (alone && !args_flag(args, "annotate"))
         message("--%s needs --annotate", alone);
     else
         return true;
     return false;
+}
+
+/* Prints a message and returns false when rows would go under the name of another format: what is in folders is known
+ * only now. */
+static bool check_row_format(const dedup_job *job) {
+    const char *out = job->output ? job->output : job->removed, *format = doppel_batch_row_format(job->b.batch);
+    const char *named = !out || is_stdout(out) ? NULL : doppel_input_format(out);
+    if (!named || !format || !strcmp(named, format))
+        return true;
+    message("%s: the documents are %s: choose another name, such as one that ends in %s", out, format,
+            !strcmp(format, "TSV")   ? ".tsv"
+            : !strcmp(format, "CSV") ? ".csv"
+                                     : ".txt");
+    return false;
+}
+
+/* Prints a message and returns false when another file would be written over one of --output-dir. */
+static bool check_other_outputs(const dedup_job *job) {
+    static const char *const others[] = {"removed", "save-sketches"};
+    for (size_t i = 0; job->folder && i < sizeof others / sizeof *others; i++) {
+        const char *path = args_text(job->b.args, others[i]);
+        if (path && !is_stdout(path) && doppel_batch_is_output(job->b.batch, path)) {
+            message("--output-dir %s writes to %s: choose another file for --%s", job->folder, path, others[i]);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* Opens what has to know the inputs before they are read: tables, rows, or a file for each of them. */
@@ -453,6 +490,8 @@ static int plan_outputs(dedup_job *job) {
         status = doppel_batch_plan_files(job->b.batch, args->operands, args->operand_count, job->folder, &error);
     else if (writes_rows(args))
         status = doppel_batch_plan_rows(job->b.batch, args->operands, args->operand_count, &error);
+    if (status == DOPPEL_OK && (!check_row_format(job) || !check_other_outputs(job)))
+        return EXIT_USAGE;
     if (status == DOPPEL_OK && args_flag(args, "annotate") && !check_header(job, doppel_batch_row_header(job->b.batch)))
         return EXIT_USAGE;
     return batch_end(status, &error);

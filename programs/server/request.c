@@ -779,10 +779,11 @@ void work_on_adds(request **list, size_t count) {
 }
 
 void request_hand_over(request *r, dispatch_kind how) {
+    service *s = r->service;
     if (how == DISPATCH_WAIT)
         runs_wait(r);
     else
-        workers_add(how == DISPATCH_ADD ? &r->service->adders : &r->service->workers, r);
+        workers_add(how == DISPATCH_ADD ? &s->adders : how == DISPATCH_FILE ? &s->makers : &s->workers, r);
 }
 
 /* ---- for handlers ---- */

@@ -14,8 +14,8 @@ typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } rig
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
 
 /* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
- * other adds, or once a run has a new version. */
-typedef enum dispatch_kind { DISPATCH_HERE, DISPATCH_WORKER, DISPATCH_ADD, DISPATCH_WAIT } dispatch_kind;
+ * other adds, once a run has a new version, or by the thread that makes the files of runs. */
+typedef enum dispatch_kind { DISPATCH_HERE, DISPATCH_WORKER, DISPATCH_ADD, DISPATCH_WAIT, DISPATCH_FILE } dispatch_kind;
 
 /* ---- shapes ---- */
 

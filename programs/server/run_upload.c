@@ -34,18 +34,22 @@ bool upload_begin(request *r) {
     return r->upload->run;
 }
 
+/* The run of an upload that failed is deleted. */
+static void leave_run(upload *u) {
+    runs *all = u->run->all;
+    pthread_mutex_lock(&all->lock);
+    u->run->users--;
+    run_delete(u->run);
+    pthread_mutex_unlock(&all->lock);
+    u->run = NULL;
+}
+
 void upload_free(request *r) {
     upload *u = r->upload;
     if (!u)
         return;
-    if (u->run) {
-        runs *all = u->run->all;
-        pthread_mutex_lock(&all->lock);
-        u->run->users--;
-        if (!u->run->received_all)
-            run_delete(u->run);
-        pthread_mutex_unlock(&all->lock);
-    }
+    if (u->run)
+        leave_run(u);
     text_free(&u->received);
     free(u);
     r->upload = NULL;
@@ -53,7 +57,7 @@ void upload_free(request *r) {
 
 bool upload_receive(request *r, const char *bytes, size_t length) {
     text_add(&r->upload->received, bytes, length);
-    return r->upload->received.failed || r->upload->received.length >= WORK_BYTES;
+    return r->upload->received.failed || r->upload->received.length >= WORK_BYTES || run_is_stopped(r->upload->run);
 }
 
 /* How a file is compressed, by its first bytes, as dp_stream_open detects it. */
@@ -101,6 +105,12 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
     return plain;
 }
 
+/* Answers an upload whose run is gone; false, for its caller. */
+static bool was_deleted(request *r) {
+    request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted while its file arrived");
+    return false;
+}
+
 /* Takes decompressed bytes. */
 static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
@@ -121,9 +131,7 @@ static bool take(void *user, const char *bytes, size_t length) {
     bool deleted = run->deleted;
     pthread_cond_broadcast(&run->all->change);
     pthread_mutex_unlock(&run->all->lock);
-    if (deleted)
-        request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted while its file arrived");
-    return !deleted;
+    return !deleted || was_deleted(r);
 }
 
 static void work(request *r) {
@@ -132,8 +140,12 @@ static void work(request *r) {
     if (!u->received.failed && begin_decompressing(r))
         result = body_add(&r->body, u->received.data, u->received.length, take, r);
     u->received.length = 0;
+    if (!r->done && run_is_stopped(u->run))
+        was_deleted(r);
     if (!r->done)
         request_body_result(r, result, "file");
+    if (r->done)
+        leave_run(u); /* what is still to come of the file may take long */
 }
 
 void handle_create_run(request *r) {
@@ -142,7 +154,7 @@ void handle_create_run(request *r) {
     if (!r->done && !body_whole(&r->body))
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed file is truncated");
     if (r->done)
-        return;
+        return; /* upload_free ends the run, where it has not ended */
     close(made->file);
     made->file = -1;
     pthread_mutex_lock(&made->all->lock);

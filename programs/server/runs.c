@@ -212,12 +212,16 @@ bool run_start(file_run *r) {
 
 /* ---- the thread that deletes runs, and answers the requests that wait for them ---- */
 
+static bool has_ended(const file_run *r) {
+    return r->state == RUN_DONE || r->state == RUN_FAILED;
+}
+
 void runs_wait(request *r) {
     runs *all = &r->service->runs;
     pthread_mutex_lock(&all->lock);
     file_run *found = runs_find(all, r->id, r->id_length);
-    bool waits = found && found->version <= (uint64_t)request_number(r, "after") && found->state != RUN_DONE &&
-                 found->state != RUN_FAILED && !atomic_load(&r->service->draining);
+    bool waits = found && found->version <= (uint64_t)request_number(r, "after") && !has_ended(found) &&
+                 !atomic_load(&r->service->draining);
     if (waits) {
         r->next = found->waiting;
         found->waiting = r;
@@ -232,7 +236,7 @@ static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
         request *one = *at;
-        bool changed = r->version > (uint64_t)request_number(one, "after") || r->deleted;
+        bool changed = r->version > (uint64_t)request_number(one, "after") || has_ended(r) || r->deleted;
         if (!changed && !all_of_them && now - one->began < WAIT_MOST) {
             at = &one->next;
             continue;

@@ -269,7 +269,7 @@ static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
         if (r->adds)
             return hand_over(x, from, DISPATCH_ADD);
     } else if (!r->done && how != DISPATCH_HERE) {
-        return hand_over(x, from, how == DISPATCH_WAIT ? DISPATCH_WAIT : DISPATCH_WORKER);
+        return hand_over(x, from, how == DISPATCH_ADD ? DISPATCH_WORKER : how);
     } else if (!r->done) {
         request_run(r);
     }

@@ -357,7 +357,8 @@ int service_open(service *s, const service_options *options) {
     if (indexes_connect(&s->indexes) && threads < STORE_WORKERS)
         threads = STORE_WORKERS;
     if (memory && workers_open(&s->workers, threads, 1, work_on) &&
-        workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds) && start_history_thread(s))
+        workers_open(&s->adders, ADDERS, WORKERS_MOST, work_on_adds) && workers_open(&s->makers, 1, 1, work_on) &&
+        start_history_thread(s))
         return EXIT_DONE;
     message("no memory, or no threads");
     return EXIT_STORE;
@@ -366,6 +367,7 @@ int service_open(service *s, const service_options *options) {
 void service_close(service *s) {
     workers_close(&s->workers);
     workers_close(&s->adders);
+    workers_close(&s->makers);
     runs_close(&s->runs);
     stop_history_thread(&s->histories);
     indexes_close(&s->indexes);

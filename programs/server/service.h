@@ -99,7 +99,9 @@ typedef struct service {
     limits limits;
     idempotency idempotency;
     metrics metrics;
-    workers workers, adders;
+    /* Files of runs are made one at a time, for as long as minutes: by a thread of their own, so that workers do not
+     * wait for it. */
+    workers workers, adders, makers;
     runs runs;
     atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
     atomic_uint_fast64_t spooled;  /* bytes of answers of batches that are held */

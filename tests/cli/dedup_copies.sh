@@ -14,6 +14,7 @@ echo "== annotate"
 quiet doppel dedup a.jsonl -o - --annotate
 quiet doppel dedup -q a.jsonl -o - --annotate --count-by source --annotate-prefix d_
 quiet doppel dedup -q a.jsonl -o - --annotate --count-by source --keep longest --against a.jsonl | head -2
+quiet doppel dedup -q a.jsonl -o out.jsonl --annotate --count-by sourec
 echo "== keep-copies"
 quiet doppel dedup -q a.jsonl -o out.jsonl --keep-copies 3 --keep longest --json | grep -o '"kept":.*'
 quiet doppel dedup a.jsonl -o out.jsonl --keep-copies 2 --keep longest --removed removed.jsonl

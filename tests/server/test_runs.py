@@ -363,6 +363,59 @@ class Runs(RunTest):
         self.delete(run)
         self.wait_until_gone()
 
+    def test_a_version_that_never_comes(self):
+        """Who waits for a version beyond the last one is answered when the run is done."""
+        body, name, answers = jsonl(words.documents(300, seed="late")), "late-0123456789abc", []
+        link = self.server.connect()
+        link.putrequest("POST", f"/v1/runs?id={name}")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Content-Length", str(len(body)))
+        link.endheaders()
+        link.send(body[:1])
+        for _ in range(200):
+            if self.server.get(f"/v1/runs/{name}")[0] == 200:
+                break
+            time.sleep(0.05)
+        waiting = threading.Thread(target=lambda: answers.append((self.server.get(f"/v1/runs/{name}/events?after=123456")[2], time.monotonic())))
+        waiting.start()
+        time.sleep(0.3)
+        link.send(body[1:])
+        run = self.finish(json.loads(link.getresponse().read()))
+        link.close()
+        done = time.monotonic()
+        waiting.join()
+        self.assertEqual(answers[0][0]["state"], "done")
+        self.assertLess(answers[0][1] - done, 10)
+        self.delete(run)
+
+    def test_files_of_runs_keep_no_worker_waiting(self):
+        """However many requests for them there are: they are made one after the other."""
+        run = self.finish(self.upload(jsonl(words.documents(4000, seed="many"))))
+        threads = [threading.Thread(target=self.server.get, args=(f"/v1/runs/{run['id']}/kept",)) for _ in range(40)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+        began = time.monotonic()
+        self.assertEqual(self.server.post("/v1/check", {"text": "large " * 30000})[0], 200)
+        waited = time.monotonic() - began
+        for thread in threads:
+            thread.join()
+        self.assertLess(waited, (time.monotonic() - began) / 2)
+        self.delete(run)
+
+    def test_a_slow_upload_of_a_deleted_run_ends(self):
+        for name, first in (("slow-0123456789ab", b"{"), ("slow-0123456789gz", gzip.compress(b"{}\n")[:12])):
+            with socket.create_connection(("127.0.0.1", self.server.port)) as link:
+                link.sendall(f"POST /v1/runs?id={name} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\n"
+                             "Content-Length: 100000\r\n\r\n".encode() + first)
+                for _ in range(200):
+                    if self.server.get(f"/v1/runs/{name}")[0] == 200:
+                        break
+                    time.sleep(0.05)
+                self.assertEqual(self.server.ask("DELETE", f"/v1/runs/{name}")[0], 200)
+                link.sendall(b" ")
+                self.wait_until_gone()
+
     def test_two_uploads_at_once(self):
         answers = []
 

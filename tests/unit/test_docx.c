@@ -145,7 +145,6 @@ static void test_text(void **state) {
         "kept box!\n");
     check_text("<p><t>never closed", "never closed");
     check_text("<p><t>no end of a tag</t", "no end of a tag");
-    check_text("", "");
 }
 
 static void test_notes_follow(void **state) {
@@ -174,6 +173,15 @@ static void test_other_files(void **state) {
     add_part(&zip, "content.xml", "<p><t>x</t></p>", true);
     dp_buffer file = finish(&zip, "");
     check_refused("a.docx", file.data, file.size, 0, "no word/document.xml");
+    dp_buffer_free(&file);
+    static const char *const without_text[] = {"", "<p><r><pict/></r></p>", "<p><t> \t\n</t></p><p/>"};
+    for (size_t i = 0; i < sizeof without_text / sizeof *without_text; i++) {
+        file = make(without_text[i], NULL, true);
+        check_refused("a.docx", file.data, file.size, 0, "without text");
+        dp_buffer_free(&file);
+    }
+    file = make("\xFF\xFE<", NULL, true);
+    check_refused("a.docx", file.data, file.size, 0, "UTF-16");
     dp_buffer_free(&file);
     char xml[4000] = "<p><t>";
     memset(xml + 6, 'x', 3000);
