@@ -2,7 +2,7 @@
 import {add, check, compare, get, orNull, similar, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
-import {sentence} from "./explain.js";
+import {inWords, verdictOf} from "./explain.js";
 import {leastSimilarity, nearSection} from "./near.js";
 import {problemCard, working} from "./problem.js";
 import {rememberedText, rememberText} from "./session.js";
@@ -99,7 +99,7 @@ async function run(asked, place, adds, signal) {
     !adds && addCard(verdict, again),
     near,
   );
-  announce(sentence(known));
+  announce(inWords(verdictOf(known)));
 }
 
 function fillIn(asked, example) {
