@@ -40,9 +40,9 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
     const grown = Math.max(0, LEAST - (to - from)) / 2;
     return [Math.max(0, from - grown), Math.min(WIDE, to + grown)];
   };
-  const ranges = list => list.map(p => [across(a.text, [p.aFrom, p.aTo]), across(b.text, [p.bFrom, p.bTo])]);
+  const rangesOf = p => [across(a.text, [p.aFrom, p.aTo]), across(b.text, [p.bFrom, p.bTo])];
   const low = BAR + GAP,
-    shared = ranges(passages),
+    shared = passages.map(rangesOf),
     parts = (kind, list) => [
       svg("path", {class: `bands ${kind}`, d: list.map(([one, other]) => band(one, other)).join("")}),
       svg("path", {class: kind, d: list.map(([one, other]) => rect(...one, 0) + rect(...other, low)).join("")}),
@@ -63,7 +63,7 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
     svg("path", {class: "only-a", d: rect(0, WIDE, 0)}),
     svg("path", {class: "only-b", d: rect(0, WIDE, low)}),
     parts("both", shared),
-    parts("moved", ranges(moved)),
+    parts("moved", moved.map(rangesOf)),
     svg("path", {class: "only-a", d: short(a.text, 0, 0)}),
     svg("path", {class: "only-b", d: short(b.text, 1, low)}),
     current,
@@ -79,7 +79,8 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
     const marked = stops
       .filter(stop => stop.number === number)
       .map(stop => [seen(across(a.text, stop.a)), seen(across(b.text, stop.b))]);
-    current.setAttribute("d", marked.map(([one, other]) => rect(...one, 0) + rect(...other, low) + band(one, other)).join(""));
+    const outline = ([one, other]) => rect(...one, 0) + rect(...other, low) + band(one, other);
+    current.setAttribute("d", marked.map(outline).join(""));
   };
   return {made: box("aligned", box("end-a", a.label), picture, box("end-b", b.label)), mark};
 }

@@ -1,5 +1,5 @@
-// A group as a cluster of dots: the kept document in the middle, those that are removed around it. A group that grows while
-// a file is analysed, or with the threshold, gets more dots.
+// A group as a cluster of dots: the kept document in the middle, those that are removed around it. A group that grows
+// while a file is analysed, or with the threshold, gets more dots.
 import {box, el, plain, svg} from "./dom.js";
 import {count, many} from "./format.js";
 

@@ -181,6 +181,11 @@ export function diffOf(a, b, passages) {
 }
 
 export const wordCount = text => (text.match(WORD) || []).length;
+function hasMoreWords(text, most) {
+  WORD.lastIndex = 0;
+  for (let i = 0; i <= most; i++) if (!WORD.exec(text)) return false;
+  return true;
+}
 
 // The first or the last words of a text, with what stands around them.
 export function firstWords(text, most) {
@@ -191,8 +196,13 @@ export function firstWords(text, most) {
   return text.slice(0, end);
 }
 export function lastWords(text, most) {
-  const places = [...text.matchAll(WORD)].slice(-most);
-  return places.length < most ? text : text.slice(places[0].index);
+  for (let size = 40 * most; ; size *= 4) {
+    const end = text.slice(-size),
+      places = [...end.matchAll(WORD)];
+    // The first one may be cut.
+    if (places.length > most) return end.slice(places.at(-most).index);
+    if (size >= text.length) return text;
+  }
 }
 
 // Changes that are near each other, with the words around them: {hunks: [{runs, skipped, changes}], last}. `skipped` is
@@ -204,7 +214,7 @@ export function hunksOf(runs) {
   let open = null,
     skipped = null;
   for (const run of runs) {
-    const long = run.kind === "same" && wordCount(run.b) > 2 * CONTEXT + 10;
+    const long = run.kind === "same" && hasMoreWords(run.b, 2 * CONTEXT + 10);
     if (long) {
       const head = firstWords(run.b, CONTEXT),
         tail = lastWords(run.b, CONTEXT);

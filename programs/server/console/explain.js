@@ -149,11 +149,12 @@ export function likeness(c, threshold) {
   return {kind: "Not copies", parts: ["A and B are ", {figure}, ` similar${within}: ${passagesIn(c)}.`]};
 }
 
-// How much of each the other has.
-export const within = (c, a, b) =>
-  c.containmentAB === null || c.containmentBA === null
-    ? null
-    : `${share(c.containmentAB)} of ${a} is in ${b}, and ${share(c.containmentBA)} of ${b} in ${a}.`;
+// How much of each the other has; `said`: how much of A, was said before.
+export function within(c, a, b, said = false) {
+  if (c.containmentAB === null || c.containmentBA === null) return null;
+  const back = share(c.containmentBA);
+  return said ? `${back} of ${b} is in ${a}.` : `${share(c.containmentAB)} of ${a} is in ${b}, and ${back} of ${b} in ${a}.`;
+}
 
 // ---- an index ----
 

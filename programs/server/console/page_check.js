@@ -119,10 +119,9 @@ export async function show(root, route, signal) {
     el("h1", null, "Check a document"),
     lead(
       "Is it a copy of a known document? Paste a text or a page, or drop a file. To try it, fill in ",
-      example("an article", EXAMPLE),
-      ", add it, and then ",
-      example("its second version", SECOND),
-      ".",
+      el("span", {class: "together"}, example("an article", EXAMPLE), ","),
+      " add it, and then ",
+      el("span", {class: "together"}, example("its second version", SECOND), "."),
     ),
     form(
       {class: "card"},

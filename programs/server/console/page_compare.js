@@ -76,8 +76,7 @@ export async function show(root, route, signal) {
     el("h1", null, "Compare two texts"),
     lead(
       "How similar two texts or pages are, and what they share. Nothing is stored. To try it, fill in ",
-      button("two versions of an article", fillIn, {class: "link"}),
-      ".",
+      el("span", {class: "together"}, button("two versions of an article", fillIn, {class: "link"}), "."),
     ),
     form(
       {class: "card"},

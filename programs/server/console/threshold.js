@@ -29,6 +29,9 @@ export const barsOf = thresholds =>
     documents: Math.max(0, removed - (i + 1 < thresholds.length ? thresholds[i + 1].removed : 0)),
   }));
 
+const inWords = ({similarity, removed}, documents) =>
+  `${percent(similarity)}: ${count(removed)} of ${count(documents)} removed`;
+
 function draw({thresholds, documents}, chosen, width) {
   const first = Math.floor(100 * thresholds[0].similarity + 0.0001) / 100,
     bars = barsOf(thresholds),
@@ -46,7 +49,7 @@ function draw({thresholds, documents}, chosen, width) {
   return svg(
     "svg",
     {class: "picture", width: width + BEYOND, height: HEIGHT, viewBox: `0 0 ${width + BEYOND} ${HEIGHT}`, role: "img"},
-    svg("title", null, `Documents removed, by threshold: ${count(chosen.removed)} of ${count(documents)} at ${percent(chosen.similarity)}`),
+    svg("title", null, `Documents removed, by threshold. ${inWords(chosen, documents)}`),
     bars.map(({similarity, documents: value}) =>
       svg(
         "rect",
@@ -95,7 +98,7 @@ export function thresholdControl(usual, change) {
       el("label", {for: slider.id}, "Remove a document if it is at least this similar to one that is kept"),
       box("histogram", plot, slider),
       box("line ends", from, el("span", null, "the same words")),
-      el("p", {class: "help"}, "Each bar is the number of documents that go when the threshold gets there."),
+      el("p", {class: "help"}, "Each bar: the documents that are removed once the threshold is that low."),
       about,
     ),
     value: () => Number(slider.value) / 100,
@@ -103,7 +106,7 @@ export function thresholdControl(usual, change) {
       const least = lowest(run);
       slider.min = Math.floor(100 * run.thresholds[0].similarity + 0.0001);
       value.textContent = percent(chosen.similarity);
-      slider.setAttribute("aria-valuetext", `${percent(chosen.similarity)}: ${count(chosen.removed)} of ${count(run.documents)} removed`);
+      slider.setAttribute("aria-valuetext", inWords(chosen, run.documents));
       from.textContent = percent(run.thresholds[0].similarity);
       about.textContent = least > 0.5 ? `Very many documents are similar: thresholds begin at ${percent(least)}.` : "";
       about.hidden = !about.textContent;

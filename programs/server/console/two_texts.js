@@ -10,10 +10,10 @@ import {count, many} from "./format.js";
 
 // How many differences are laid out at a time.
 const STEP = 100;
-// Words of a change that are shown at once: of a longer one, its beginning and its end.
-const LONG = 300,
-  BEGINNING = 120,
-  END = 30;
+// Words of a change that are shown at once, and of a longer one those of its beginning and its end. What moved is known
+// from elsewhere.
+const SHOWN = {most: 300, beginning: 120, end: 30},
+  SHOWN_MOVED = {most: 40, beginning: 14, end: 6};
 let last = 0;
 
 const capital = text => text[0].toUpperCase() + text.slice(1);
@@ -41,12 +41,13 @@ function fold(text, both) {
 function changed(tag, side, text, moved) {
   const words = wordCount(text),
     kind = {class: moved ? "moved" : null},
+    {most, beginning, end} = moved ? SHOWN_MOVED : SHOWN,
     heard = unseen(moved ? `moved, in ${side.title}: ` : `only in ${side.title}: `);
-  if (words <= LONG) return el(tag, kind, heard, plain(text));
-  const head = firstWords(text, BEGINNING),
-    tail = lastWords(text, END);
+  if (words <= most) return el(tag, kind, heard, plain(text));
+  const head = firstWords(text, beginning),
+    tail = lastWords(text, end);
   const more = button(
-    `… ${many(words - BEGINNING - END, "more word")} …`,
+    `… ${many(words - beginning - end, "more word")} …`,
     () => made.replaceChildren(heard, plain(text)),
     {class: "link"},
   );

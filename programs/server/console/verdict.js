@@ -61,7 +61,8 @@ export function verdictCard(known) {
     added &&
     (verdict.known ? "It is already in the index." : copy ? "Counted as a copy of its original." : "Added.");
   const measured = verdict.isDuplicate ? verdict.reason === "content_hash" && verdict.evidence : nearest;
-  const shared = compared && !compared.sameDigest && within(compared, nearest ? "the nearest" : "the original", "this text");
+  const other = nearest ? "the nearest" : "the original",
+    shared = compared && !compared.sameDigest && within(compared, other, "this text", verdict.reason === "content_hash");
   return verdictSection(
     verdictOf(known),
     copy,
