@@ -169,6 +169,7 @@ def alignment(browser, address):
         page.keyboard.press(key) if page.evaluate("document.activeElement.closest('.texts')") else page.locator(".hunks").press(key)
         if where() != said:
             yield f"alignment: {key} leads to {where()!r}, not {said!r}"
+    yield from watched.look()
     # Panes scroll together: what both have stays level.
     page.get_by_label("shared text").check()
     tops = """() => [...document.querySelectorAll(".side")].map(side =>
@@ -392,6 +393,12 @@ def large_texts(browser, address):
         yield from is_shown(page, said, step)
     if len(changes(page)[1]) < 50:
         yield "most differences are not shown"
+    # Nothing in common: all is different, and most of it folded.
+    page.locator(".source textarea").last.evaluate("(area, text) => { area.value = text; }", " ".join(f"other{i}" for i in range(60000)))
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("text=60,000 words only in B")
+    if verdict(page) != ["Not copies", "A and B have nothing in common."] or len(page.inner_text(".hunks")) > 5000:
+        yield f"nothing in common: {verdict(page)}, {len(page.inner_text('.hunks'))} characters"
     yield from watched.close()
 
 
