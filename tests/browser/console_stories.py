@@ -277,6 +277,13 @@ def dedup(browser, address):
     yield from watched.look()
     page.get_by_role("button", name="Delete now").click()
     page.wait_for_selector(".tile", state="detached")
+    # A bar that would dwarf all others is cut, and has its number.
+    rng = random.Random(10)
+    texts = [corpus.prose(rng, 60)] * 41 + [corpus.edited(rng, corpus.prose(random.Random(number // 2), 60), number % 2) for number in range(20)]
+    upload(page, "".join(json.dumps({"text": text}) + "\n" for text in texts).encode(), "many.jsonl")
+    page.wait_for_selector(".plot text.count >> text='40'", state="attached")
+    page.wait_for_selector(".example .hunk")
+    yield from watched.look()
     upload(page, b"words without any record\n", "broken.jsonl")
     page.wait_for_selector(".problem")
     yield from is_shown(page, "This file cannot be used", "a file that is none of its kind")

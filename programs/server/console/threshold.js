@@ -23,7 +23,7 @@ export function lowest({thresholds: [first, second]}) {
 
 // [{similarity, documents}]: what is removed when the threshold is lowered to a step, and not above it. A document that
 // goes may make another one stay.
-export const barsOf = thresholds =>
+const barsOf = thresholds =>
   thresholds.map(({similarity, removed}, i) => ({
     similarity,
     documents: Math.max(0, removed - (i + 1 < thresholds.length ? thresholds[i + 1].removed : 0)),
@@ -37,7 +37,7 @@ function draw({thresholds, documents}, chosen, width) {
     bars = barsOf(thresholds),
     x = value => THUMB + ((width - 2 * THUMB) * (value - first)) / (1 - first || 1),
     wide = Math.min((width - 2 * THUMB) / (100 * (1 - first) || 1), BEYOND);
-  // Exact copies may be many more than all others: their bar is cut.
+  // Exact copies may be many more than all others: their bar is cut, and has its number.
   const others = Math.max(...bars.slice(0, -1).map(bar => bar.documents), 0),
     most = Math.max(1, Math.min(Math.max(others, bars.at(-1).documents), 3 * others || Infinity)),
     tall = value => (value ? Math.max(2, ((FLOOR - TOP) * Math.min(value, most)) / most) : 0);
@@ -63,6 +63,8 @@ function draw({thresholds, documents}, chosen, width) {
         svg("title", null, `${percent(similarity)}: ${many(value, "document")}`),
       ),
     ),
+    bars.at(-1).documents > most &&
+      svg("text", {class: "end count", x: x(1) + wide, y: TOP - 4}, count(bars.at(-1).documents)),
     svg("line", {class: "axis", x1: THUMB, x2: width + BEYOND - THUMB, y1: FLOOR, y2: FLOOR}),
     svg("line", {class: "threshold", x1: at, x2: at, y1: 4, y2: HEIGHT}),
     svg("text", {class: right ? "start goes" : "end goes", x: right ? at + 8 : at - 8, y: 16}, goes),
