@@ -55,13 +55,17 @@ function changed(tag, side, text, moved) {
   return made;
 }
 
-// A part of a text as pieces of what moved, and of what is only there: [{text, moved}].
+// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved
+// moved with them.
 function pieces(text, at, moved) {
   const end = at + text.length,
     made = [];
   let from = at;
   const push = (to, isMoved) => {
-    if (to > from) made.push({text: text.slice(from - at, to - at), moved: isMoved});
+    const piece = text.slice(from - at, Math.max(from, to) - at),
+      last = made.at(-1);
+    if (last && last.moved && !wordCount(piece)) last.text += piece;
+    else if (piece) made.push({text: piece, moved: isMoved});
     from = Math.max(from, to);
   };
   for (const range of moved)
