@@ -34,6 +34,15 @@ def is_shown(page, text, what):
         yield f"{what}: does not say {text!r}"
 
 
+def verdict(page):
+    """[kind, sentence] of the verdict."""
+    return [" ".join(part.split()) for part in page.locator("#verdict > span").all_inner_texts()]
+
+
+def percent(share):
+    return f"{100 * share:.1f} %".replace(".0 %", " %")
+
+
 def try_it(page, text, button, title="", url=""):
     page.fill(".source textarea", text)
     page.get_by_label("Title", exact=True).fill(title)
@@ -47,18 +56,21 @@ def newcomer(browser, address, pictures):
     watched = Watched(browser, address)
     page = watched.page
     watched.open("", "h1:text-is('Overview')")
-    page.click("nav >> text=Check a document")
+    page.wait_for_selector("h2:text-is('This index is empty')")
+    page.click("text=Check two versions of an article")
     page.wait_for_selector("h1:text-is('Check a document')")
     try_it(page, FIRST, "Check and add", "A lost clock is found", "https://paper.example/clock")
-    yield from is_shown(page, "New: no known document is more than 30 % similar", "the first version")
+    if verdict(page) != ["New", "No known document is more than 30 % similar."]:
+        yield f"the verdict on the first version: {verdict(page)}"
     try_it(page, SECOND, "Check", "Clock of 1743 found in a barn", "https://other.example/clock")
-    yield from is_shown(page, "similar to “A lost clock is found”", "the second version")
+    known = post(address, "/v1/compare", {"a": {"text": FIRST}, "b": {"text": SECOND}})
+    if verdict(page) != ["Copy", f"{percent(known['containmentAB'])} of A lost clock is found is here: 2 shared passages."]:
+        yield f"the verdict on the second version: {verdict(page)}"
     if changes(page) != (["farmer"], ["student", "Entry is free."]):
         yield f"the differences are not those of the two: {changes(page)}"
     yield from is_shown(page, "a copy from 80 %", "the scale")
-    said, measured = page.inner_text("#verdict"), page.text_content(".scale .value")
-    if not measured.endswith(" similar") or measured not in said:
-        yield f"the sentence and its scale do not say the same: {said!r}, {measured!r}"
+    if page.text_content(".scale .value") != f"{percent(known['similarity'])} similar":
+        yield f"the scale says {page.text_content('.scale .value')!r}"
     page.click(".fold >> nth=0")
     yield from is_shown(page, "a tower clock of 1743", "what was folded")
     page.screenshot(path=pictures / "newcomer.png", full_page=True, caret="initial")
@@ -67,11 +79,16 @@ def newcomer(browser, address, pictures):
     yield from is_shown(page, "Counted as a copy of its original", "the second version, added")
     # A third one is new, but not unlike the first: that is said at once, and the list does not have the document itself.
     try_it(page, " ".join(FIRST.split()[:45]) + " All else that is said here is quite different from that, and goes on for some time.", "Check and add")
-    yield from is_shown(page, "New; the nearest is “A lost clock is found” (", "the third version")
+    kind, said = verdict(page)
+    if kind != "New" or not said.startswith("The nearest is A lost clock is found: ") or page.text_content(".scale .value") not in said:
+        yield f"the verdict on the third version: {verdict(page)}, {page.text_content('.scale .value')!r}"
     nearest = page.locator("section:has(> h2:text-is('The nearest documents')) li").all_inner_texts()
     if len(nearest) != 1 or "A lost clock is found" not in nearest[0]:
         yield f"the nearest documents of the third version: {nearest}"
     yield from watched.look()
+    watched.open("#/overview", ".tile b")
+    if page.is_visible(".welcome"):
+        yield "the overview still says that the index is empty"
     yield from watched.close()
 
 
@@ -100,8 +117,8 @@ def compare(browser, address):
     a.fill("\U0001f980\U0001f980 Ünïcode wörds \U0001f40c stand before the very same seven words. 彼は本を読んだ")
     b.fill("<html><body><p>Here stand before the very same seven words. <b>And</b> more \U0001f40c.</p></body></html>")
     page.get_by_role("button", name="Compare", exact=True).click()
-    said, measured = page.inner_text(".place h2"), page.text_content(".scale .value")
-    if not said.startswith("Not copies: A and B are ") or measured not in said:
+    (kind, said), measured = verdict(page), page.text_content(".scale .value")
+    if kind != "Not copies" or not said.startswith(f"A and B are {measured}") or not said.endswith(": 1 shared passage."):
         yield f"compare: the sentence and its scale do not say the same: {said!r}, {measured!r}"
     page.get_by_label("shared text").check()
     page.click("summary:has-text('All measures')")
@@ -120,6 +137,52 @@ def compare(browser, address):
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector(".problem")
     yield from is_shown(page, "One side is empty", "compare")
+    yield from watched.close()
+
+
+def alignment(browser, address):
+    """Text that moved, and a long stretch that only one side has; the picture, the keys and the panes lead through both."""
+    watched = Watched(browser, address)
+    page = watched.page
+    rng = random.Random(8)
+    parts = [corpus.prose(rng, 400) for _ in range(6)]
+    own = " ".join(f"own{i}" for i in range(900))
+    watched.open("#/compare", "h1:text-is('Compare two texts')")
+    a, b = page.locator(".source textarea").all()
+    a.fill("\n\n".join(parts))
+    b.fill("\n\n".join([own, parts[0], parts[4], *parts[1:4], parts[5].replace("e", "E", 1) + " And an end."]))
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector(".hunk")
+    for said in ("903 words only in B", "400 words moved", "… 750 more words …", "… 380 more words …"):
+        yield from is_shown(page, said, "alignment")
+    page.click("text=750 more words")
+    if changes(page)[1][0] != own or page.locator(".hunk .moved").count() != 2:
+        yield "alignment: what only one side has, or what moved, is not marked"
+    # The words that are only in B are at its beginning, what moved after them; the last words are a difference of their own.
+    box, where = page.locator("svg.alignment").bounding_box(), lambda: page.inner_text(".where")
+    page.mouse.click(box["x"] + box["width"] - 2, box["y"] + box["height"] - 3)
+    if where() != "4 of 4" or not page.locator(".hunk").last.evaluate("hunk => hunk.classList.contains('current')"):
+        yield f"alignment: a click at the end leads to {where()!r}"
+    if not page.get_attribute(".alignment .current", "d"):
+        yield "alignment: the picture does not mark where one is"
+    for key, said in (("n", "1 of 4"), ("n", "2 of 4"), ("p", "1 of 4"), ("p", "4 of 4")):
+        page.keyboard.press(key) if page.evaluate("document.activeElement.closest('.texts')") else page.locator(".hunks").press(key)
+        if where() != said:
+            yield f"alignment: {key} leads to {where()!r}, not {said!r}"
+    yield from watched.look()
+    # Panes scroll together: what both have stays level.
+    page.get_by_label("shared text").check()
+    tops = """() => [...document.querySelectorAll(".side")].map(side =>
+        [...side.querySelectorAll("mark")].map(mark => [mark.dataset.number, mark.offsetTop - side.scrollTop]))"""
+    page.locator(".side").first.hover()
+    page.mouse.wheel(0, 900)
+    until(page, "() => [...document.querySelectorAll('.side')].every(side => side.scrollTop > 800)")
+    left, right = page.evaluate(tops)
+    beside, height = dict(right), page.locator(".side").first.bounding_box()["height"]
+    top, number = max((top, number) for number, top in left if top < height / 3)
+    if abs(top - beside[number]) > 30:
+        yield f"alignment: what both have is at {top} and {beside[number]} pixels"
+    yield from watched.look()
     yield from watched.close()
 
 
@@ -152,6 +215,25 @@ def dedup(browser, address):
         yield f"the counts do not fit: {at_80}"
     groups = lambda: page.locator("details.group").all_inner_texts()
     largest = groups()
+    # The bars from the threshold on are the documents that are removed; clusters are the groups.
+    bars = lambda kind: sum(int(text.split(": ")[1].split()[0]) for text in page.locator(f".plot rect.{kind} title").all_text_contents())
+    clusters = lambda: [int(text) for text in page.locator(".clusters li").all_inner_texts()]
+    if bars("goes") != at_80[2] or not bars("stays"):
+        yield f"the bars from 80 % on are {bars('goes')} documents, not {at_80[2]}"
+    sizes = [int(text.split(" documents")[0].split()[-1]) for text in largest]
+    if clusters()[:len(sizes)] != sizes or len(clusters()) != min(24, at_80[3]):
+        yield f"the clusters are {clusters()}, the groups {sizes}"
+    page.locator(".clusters button").nth(9).click()
+    opened = page.locator("details.group[open]")
+    if opened.count() != 1 or page.evaluate("document.activeElement.closest('details.group').open") is not True:
+        yield "a cluster does not open its group"
+    opened.locator("summary").click()
+    page.locator(".plot").click(position={"x": page.locator(".plot").bounding_box()["width"] - 42, "y": 40})
+    if page.locator("input[type=range]").get_attribute("aria-valuetext").split(":")[0] != "99 %":
+        yield f"a press on the chart chooses {page.locator('input[type=range]').get_attribute('aria-valuetext')}"
+    page.wait_for_selector("text=groups of two or more at 99 %")
+    page.locator("input[type=range]").fill("80")
+    page.wait_for_selector("text=groups of two or more at 80 %")
     # A copy of a group opens with what it shares with the kept one shaded, and closes again.
     page.locator("details.group summary").first.click()
     row = page.locator("details.group .documents li").first
@@ -171,6 +253,8 @@ def dedup(browser, address):
     page.locator("input[type=range]").fill("100")
     page.wait_for_selector("text=groups of two or more at 100 %")
     at_100 = tiles()
+    if bars("goes") != at_100[2]:
+        yield f"the bars do not follow the slider: {bars('goes')}, not {at_100[2]}"
     if not at_100[2] < at_80[2] or not at_100[3] < at_80[3] or at_100[1] + at_100[2] != documents:
         yield f"the slider does not show what is removed: {at_80} {at_100}"
     if not largest or len(groups()) != min(at_100[3], 8) or groups() == largest:
@@ -193,6 +277,13 @@ def dedup(browser, address):
     yield from watched.look()
     page.get_by_role("button", name="Delete now").click()
     page.wait_for_selector(".tile", state="detached")
+    # A bar that would dwarf all others is cut, and has its number.
+    rng = random.Random(10)
+    texts = [corpus.prose(rng, 60)] * 41 + [corpus.edited(rng, corpus.prose(random.Random(number // 2), 60), number % 2) for number in range(20)]
+    upload(page, "".join(json.dumps({"text": text}) + "\n" for text in texts).encode(), "many.jsonl")
+    page.wait_for_selector(".plot text.count >> text='40'", state="attached")
+    page.wait_for_selector(".example .hunk")
+    yield from watched.look()
     upload(page, b"words without any record\n", "broken.jsonl")
     page.wait_for_selector(".problem")
     yield from is_shown(page, "This file cannot be used", "a file that is none of its kind")
@@ -309,6 +400,12 @@ def large_texts(browser, address):
         yield from is_shown(page, said, step)
     if len(changes(page)[1]) < 50:
         yield "most differences are not shown"
+    # Nothing in common: all is different, and most of it folded.
+    page.locator(".source textarea").last.evaluate("(area, text) => { area.value = text; }", " ".join(f"other{i}" for i in range(60000)))
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("text=60,000 words only in B")
+    if verdict(page) != ["Not copies", "A and B have nothing in common."] or len(page.inner_text(".hunks")) > 5000:
+        yield f"nothing in common: {verdict(page)}, {len(page.inner_text('.hunks'))} characters"
     yield from watched.close()
 
 

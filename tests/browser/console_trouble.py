@@ -165,7 +165,7 @@ def signed_in(browser, address):
     page.wait_for_selector(".tile b")
     watched.open("#/check", "h1:text-is('Check a document')")
     try_it(page, FIRST, "Check and add")
-    yield from is_shown(page, "New: no known document is more than 30 % similar", "a token that may do all")
+    yield from is_shown(page, "No known document is more than 30 % similar", "a token that may do all")
     watched.open("#/index", "h1:text-is('Index default')")
     page.click("text=Create an index")
     page.get_by_label("Name", exact=True).fill("n" * 64)

@@ -23,12 +23,11 @@ function frame(title, nothing) {
   new ResizeObserver(redraw).observe(place);
   function update(key, makeDraw, caption, rows) {
     words.textContent = caption;
-    words.hidden = key === "[]";
+    words.hidden = details.hidden = key === "[]";
     if (key === shown) return;
     shown = key;
     draw = makeDraw;
     exact.replaceChildren(rows);
-    details.hidden = key === "[]";
     redraw();
   }
   return {figure, update};

@@ -1,6 +1,6 @@
 // How one text differs from another, word by word. The passages that the server found are the frame: those that are in
-// the same order in both (the heaviest chain of them). What is between two of them is compared by Myers' search, which
-// is bounded: beyond MOST_CHANGES it counts as replaced.
+// the same order in both (the heaviest chain of them); the others are text that moved. What is between two of the frame is
+// compared by Myers' search, which is bounded: beyond MOST_CHANGES it counts as replaced.
 
 const MOST_CHANGES = 400;
 const MOST_WORDS = 5000;
@@ -97,7 +97,7 @@ function walkBack(trace, x, y) {
 }
 
 // Ranges that are the same, in order: [{aFrom, aTo, bFrom, bTo}].
-function sameRanges(a, b, passages) {
+function sameRanges(a, b, chain) {
   const found = [];
   let atA = 0,
     atB = 0;
@@ -108,7 +108,7 @@ function sameRanges(a, b, passages) {
     for (const [i, j] of samePairs(left, right) || [])
       found.push({aFrom: left[i].from, aTo: left[i].to, bFrom: right[j].from, bTo: right[j].to});
   };
-  for (const {aFrom, aTo, bFrom, bTo} of chainOf(passages)) {
+  for (const {aFrom, aTo, bFrom, bTo} of chain) {
     between(aFrom, bFrom);
     found.push({aFrom, aTo, bFrom, bTo});
     atA = aTo;
@@ -134,9 +134,12 @@ function commonEnds(a, b) {
   return [head, tail];
 }
 
-// What two texts consist of, in order: [{kind: "same" | "change", a, b}], where a and b are what each has.
+// What two texts consist of, in order: {runs: [{kind: "same" | "change", a, b, aAt, bAt}], moved}, where a and b are what
+// each has, from the places aAt and bAt on; `moved` are the passages that are not in the same order in both.
 export function diffOf(a, b, passages) {
-  const runs = [];
+  const runs = [],
+    chain = chainOf(passages),
+    inChain = new Set(chain);
   const push = (kind, partA, partB) => {
     const last = runs.at(-1);
     if (last && last.kind === kind) {
@@ -160,49 +163,65 @@ export function diffOf(a, b, passages) {
     push("change", partA.slice(head, partA.length - tail), partB.slice(head, partB.length - tail));
     push("same", partA.slice(partA.length - tail), partB.slice(partB.length - tail));
   };
-  for (const same of sameRanges(a, b, passages)) {
+  for (const same of sameRanges(a, b, chain)) {
     between(same.aFrom, same.bFrom);
     push("same", a.slice(same.aFrom, same.aTo), b.slice(same.bFrom, same.bTo));
     atA = same.aTo;
     atB = same.bTo;
   }
   between(a.length, b.length);
-  return runs;
+  let aAt = 0,
+    bAt = 0;
+  for (const run of runs) {
+    Object.assign(run, {aAt, bAt});
+    aAt += run.a.length;
+    bAt += run.b.length;
+  }
+  return {runs, moved: passages.filter(passage => !inChain.has(passage))};
 }
 
 export const wordCount = text => (text.match(WORD) || []).length;
+function hasMoreWords(text, most) {
+  WORD.lastIndex = 0;
+  for (let i = 0; i <= most; i++) if (!WORD.exec(text)) return false;
+  return true;
+}
 
 // The first or the last words of a text, with what stands around them.
-function firstWords(text, most) {
+export function firstWords(text, most) {
   WORD.lastIndex = 0;
   for (let i = 0; i < most; i++) if (!WORD.exec(text)) return text;
   const end = WORD.lastIndex;
   WORD.lastIndex = 0;
   return text.slice(0, end);
 }
-function lastWords(text, most) {
-  const places = [...text.matchAll(WORD)].slice(-most);
-  return places.length < most ? text : text.slice(places[0].index);
+export function lastWords(text, most) {
+  for (let size = 40 * most; ; size *= 4) {
+    const end = text.slice(-size),
+      places = [...end.matchAll(WORD)];
+    // The first one may be cut.
+    if (places.length > most) return end.slice(places.at(-most).index);
+    if (size >= text.length) return text;
+  }
 }
 
 // Changes that are near each other, with the words around them: {hunks: [{runs, skipped, changes}], last}. `skipped` is
-// the text that is left out before one, `last` after the last one; `changes` are where its changes lie, from 0 to 1.
+// the text that is left out before one, `last` after the last one; `changes` are where its changes lie: {a, b}, each
+// [from, to].
 const CONTEXT = 14;
 export function hunksOf(runs) {
   const hunks = [];
-  const length = runs.reduce((sum, run) => sum + Math.max(run.b.length, run.a.length), 0) || 1;
   let open = null,
-    skipped = null,
-    place = 0;
+    skipped = null;
   for (const run of runs) {
-    const long = run.kind === "same" && wordCount(run.b) > 2 * CONTEXT + 10;
-    if (run.kind === "same" && long) {
+    const long = run.kind === "same" && hasMoreWords(run.b, 2 * CONTEXT + 10);
+    if (long) {
       const head = firstWords(run.b, CONTEXT),
         tail = lastWords(run.b, CONTEXT);
       if (open) open.runs.push({kind: "same", a: head, b: head});
       const from = open ? head.length : 0;
       skipped = {text: run.b.slice(from, run.b.length - tail.length), tail};
-      if (open) open = null;
+      open = null;
     } else {
       if (!open) {
         open = {runs: [], skipped: skipped ? skipped.text : "", changes: []};
@@ -212,9 +231,8 @@ export function hunksOf(runs) {
       }
       open.runs.push(run);
     }
-    const size = Math.max(run.b.length, run.a.length);
-    if (run.kind === "change") open.changes.push({at: place / length, size: size / length});
-    place += size;
+    if (run.kind === "change")
+      open.changes.push({a: [run.aAt, run.aAt + run.a.length], b: [run.bAt, run.bAt + run.b.length]});
   }
   const last = skipped ? skipped.text + skipped.tail : "";
   return {hunks: hunks.filter(hunk => hunk.changes.length), last};

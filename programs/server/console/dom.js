@@ -115,12 +115,12 @@ export function outcome(root, ...children) {
 
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// A figure with its label; set(text, note) changes it.
-export function tile(label) {
+// A figure with its label; set(text, note) changes it. kind: of a colour that charts have, too.
+export function tile(label, kind) {
   const value = el("b", null, "–"),
     note = el("span", {class: "note"});
   return {
-    box: box("card tile", el("span", null, label), value, note),
+    box: box("card tile", el("span", {class: kind && `swatch ${kind}`}, label), value, note),
     set(text, more = "") {
       value.textContent = text;
       note.textContent = more;

@@ -8,7 +8,7 @@ export const REASONS = {
   title_similarity: "the title",
 };
 
-// One sentence on why a document is a copy.
+// One sentence on why a stored document is a copy.
 export function reasonInWords(reason, evidence) {
   const e = evidence || {};
   if (reason === "exact_url") return "It has the same URL in canonical form.";
@@ -20,29 +20,47 @@ export function reasonInWords(reason, evidence) {
   return `Their fingerprints differ in only ${many(e.distance, "bit")}.`;
 }
 
-const called = stored => (stored ? `“${plain(stored.title || stored.url || stored.id)}”` : "a document that is known");
-
 export const nearness = one => (one.similarity !== null ? share(one.similarity) : `${many(one.distance, "bit")} apart`);
 
-// A verdict in one sentence; `known` is as verdictCard takes it.
-export function sentence({verdict, original, nearest, least}) {
+// ---- verdicts ----
+//
+// A verdict is {kind, parts}: a word, and a sentence whose parts are texts, {figure}, which is the number that matters,
+// and {stored}, a document, or null where it is only known that there is one.
+
+const passagesIn = compared => many(compared.passages.length, "shared passage");
+
+// `known` as verdictCard takes it.
+export function verdictOf({verdict, original, nearest, least, compared}) {
   const e = verdict.evidence;
-  if (verdict.known) return "Known: it was added before under this id.";
+  if (verdict.known) return {kind: "Known", parts: ["It was added before under this id."]};
   if (!verdict.isDuplicate) {
-    const lead = verdict.replaced ? "A new version: it replaced the old one" : "New";
-    if (nearest) return `${lead}; the nearest is ${called(nearest)} (${nearness(nearest)}).`;
-    if (verdict.replaced) return `${lead}.`;
-    return least === null
-      ? "New: neither its URL nor its title is known."
-      : `New: no known document is more than ${percent(least)} similar.`;
+    const kind = verdict.replaced ? "New version" : "New";
+    if (nearest) {
+      const figure = nearness(nearest);
+      return {kind, parts: ["The nearest is ", {stored: nearest}, ": ", {figure}, figure.endsWith("%") ? " similar." : "."]};
+    }
+    if (verdict.replaced) return {kind, parts: ["It replaced the old one."]};
+    if (least === null) return {kind, parts: ["Neither its URL nor its title is known."]};
+    return {kind, parts: [`No known document is more than ${percent(least)} similar.`]};
   }
-  if (e.sameDigest) return `A copy: the same words as ${called(original)}.`;
-  if (verdict.reason === "exact_url") return `A copy: the same URL as ${called(original)}.`;
-  if (verdict.reason === "title_similarity")
-    return `A copy: its title is ${share(e.titleSimilarity)} similar to that of ${called(original)}.`;
-  if (e.similarity !== null) return `A copy: ${share(e.similarity)} similar to ${called(original)}.`;
-  return `A copy: ${many(e.distance, "bit")} from ${called(original)}.`;
+  const of = {stored: original};
+  const parts = () => {
+    if (e.sameDigest) return ["The same words as ", of, "."];
+    if (verdict.reason === "exact_url") return ["The same URL as ", of, "."];
+    if (verdict.reason === "title_similarity")
+      return ["Its title is ", {figure: share(e.titleSimilarity)}, " similar to that of ", of, "."];
+    if (compared && compared.containmentAB !== null)
+      return [{figure: share(compared.containmentAB)}, " of ", of, ` is here: ${passagesIn(compared)}.`];
+    if (e.similarity !== null) return [{figure: share(e.similarity)}, " similar to ", of, "."];
+    return [{figure: many(e.distance, "bit")}, " from ", of, "."];
+  };
+  return {kind: "Copy", parts: parts()};
 }
+
+const nameOf = stored => (stored ? plain(stored.title || stored.url || stored.id) : "a document that is known");
+
+export const inWords = ({kind, parts}) =>
+  `${kind}: ${parts.map(part => (typeof part === "string" ? part : (part.figure ?? nameOf(part.stored)))).join("")}`;
 
 // [name, value, what it means] of each thing that was measured; what was not is left out.
 export function evidenceRows(e) {
@@ -117,23 +135,26 @@ export function measureRows(c) {
   ];
 }
 
-// How similar two texts are, in a sentence; by which threshold the scale below it says.
+// How similar two texts are, as a verdict; by which threshold the scale below it says.
 export function likeness(c, threshold) {
-  if (c.sameDigest) return "Copies: A and B have exactly the same words.";
-  if (!c.shinglesShared && !c.passages.length) return "Not copies: A and B have nothing in common.";
-  if (c.similarity === null) return "A and B have a passage in common.";
-  if (c.similarity >= threshold) return `Copies: A and B are ${share(c.similarity)} similar.`;
+  const figure = c.similarity === null ? null : share(c.similarity);
+  if (c.sameDigest) return {kind: "Copies", parts: ["A and B have exactly the same words."]};
+  if (!c.shinglesShared && !c.passages.length) return {kind: "Not copies", parts: ["A and B have nothing in common."]};
+  if (c.similarity === null) return {kind: "Not copies", parts: ["A and B have a passage in common."]};
+  if (c.similarity >= threshold)
+    return {kind: "Copies", parts: ["A and B are ", {figure}, ` similar: ${passagesIn(c)}.`]};
   const [most, of, where] =
     (c.containmentAB || 0) >= (c.containmentBA || 0) ? [c.containmentAB, "A", "B"] : [c.containmentBA, "B", "A"];
   const within = most >= threshold ? `, but ${share(most)} of ${of} is in ${where}` : "";
-  return `Not copies: A and B are ${share(c.similarity)} similar${within}.`;
+  return {kind: "Not copies", parts: ["A and B are ", {figure}, ` similar${within}: ${passagesIn(c)}.`]};
 }
 
-// How much of each the other has.
-export const within = (c, a, b) =>
-  c.containmentAB === null || c.containmentBA === null
-    ? null
-    : `${share(c.containmentAB)} of ${a} is in ${b}, and ${share(c.containmentBA)} of ${b} in ${a}.`;
+// How much of each the other has; `said`: how much of A, was said before.
+export function within(c, a, b, said = false) {
+  if (c.containmentAB === null || c.containmentBA === null) return null;
+  const back = share(c.containmentBA);
+  return said ? `${back} of ${b} is in ${a}.` : `${share(c.containmentAB)} of ${a} is in ${b}, and ${back} of ${b} in ${a}.`;
+}
 
 // ---- an index ----
 

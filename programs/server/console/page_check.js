@@ -2,7 +2,7 @@
 import {add, check, compare, get, orNull, similar, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
-import {sentence} from "./explain.js";
+import {inWords, verdictOf} from "./explain.js";
 import {leastSimilarity, nearSection} from "./near.js";
 import {problemCard, working} from "./problem.js";
 import {rememberedText, rememberText} from "./session.js";
@@ -99,7 +99,7 @@ async function run(asked, place, adds, signal) {
     !adds && addCard(verdict, again),
     near,
   );
-  announce(sentence(known));
+  announce(inWords(verdictOf(known)));
 }
 
 function fillIn(asked, example) {
@@ -119,10 +119,9 @@ export async function show(root, route, signal) {
     el("h1", null, "Check a document"),
     lead(
       "Is it a copy of a known document? Paste a text or a page, or drop a file. To try it, fill in ",
-      example("an article", EXAMPLE),
-      ", add it, and then ",
-      example("its second version", SECOND),
-      ".",
+      el("span", {class: "together"}, example("an article", EXAMPLE), ","),
+      " add it, and then ",
+      el("span", {class: "together"}, example("its second version", SECOND), "."),
     ),
     form(
       {class: "card"},

@@ -2,9 +2,9 @@
 import {compare} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, options, outcome, table} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
-import {likeness, measureRows, within} from "./explain.js";
+import {inWords, likeness, measureRows, within} from "./explain.js";
 import {scale, USUAL} from "./scale.js";
-import {folded} from "./verdict.js";
+import {folded, verdictSection} from "./verdict.js";
 import {problemCard, working} from "./problem.js";
 import {source} from "./source.js";
 import {twoTexts} from "./two_texts.js";
@@ -40,12 +40,11 @@ async function run(asked, place, signal) {
     copies = compared.sameDigest || compared.similarity >= USUAL;
   outcome(
     place,
-    el(
-      "section",
-      {class: `card verdict ${copies ? "copy" : "new"}`},
-      el("h2", null, said),
+    verdictSection(
+      said,
+      copies,
       compared.similarity !== null && scale(compared.similarity, USUAL),
-      el("p", null, within(compared, "A", "B")),
+      el("p", {class: "soft"}, within(compared, "A", "B")),
       measures(compared),
     ),
     card(
@@ -53,7 +52,7 @@ async function run(asked, place, signal) {
       twoTexts(left, right, compared, {sides: !matchMedia("(max-width: 820px)").matches}),
     ),
   );
-  announce(said);
+  announce(inWords(said));
 }
 
 function makeForm() {
@@ -77,8 +76,7 @@ export async function show(root, route, signal) {
     el("h1", null, "Compare two texts"),
     lead(
       "How similar two texts or pages are, and what they share. Nothing is stored. To try it, fill in ",
-      button("two versions of an article", fillIn, {class: "link"}),
-      ".",
+      el("span", {class: "together"}, button("two versions of an article", fillIn, {class: "link"}), "."),
     ),
     form(
       {class: "card"},

@@ -13,13 +13,15 @@ import {
   runGroups,
   runPair,
 } from "./api.js";
-import {announce, box, button, calm, card, el, field, lead, name, outcome, soft, svg, tile} from "./dom.js";
+import {clusters, groupSummary} from "./clusters.js";
+import {announce, box, button, calm, card, el, lead, name, outcome, soft, svg, tile} from "./dom.js";
 import {fromInput, taken, takesFiles} from "./dropped.js";
 import {chooser, fieldsOf, usualFields} from "./fields.js";
 import {bytes, count, many, percent, share} from "./format.js";
 import {problemCard, working} from "./problem.js";
 import {USUAL} from "./scale.js";
 import {session} from "./session.js";
+import {lowest, stepAt, thresholdControl} from "./threshold.js";
 import {twoTexts} from "./two_texts.js";
 import {expander} from "./verdict.js";
 
@@ -32,54 +34,6 @@ const FIRST_WAIT = 400,
 function newId() {
   const random = crypto.getRandomValues(new Uint8Array(16));
   return [...random].map(byte => byte.toString(16).padStart(2, "0")).join("");
-}
-
-// ---- what is removed at each threshold ----
-
-const HEIGHT = 140,
-  FLOOR = HEIGHT - 24;
-
-// A curve of removed documents by threshold, with a mark; update(steps, documents, threshold).
-function curve() {
-  const place = box("plot");
-  let draw = () => {};
-  new ResizeObserver(() => draw()).observe(place);
-  return {
-    place,
-    update(steps, documents, threshold) {
-      draw = () => {
-        const width = Math.max(place.clientWidth, 200),
-          first = steps[0].similarity,
-          most = Math.max(...steps.map(step => step.removed));
-        const x = value => (width * (value - first)) / (1 - first || 1),
-          y = removed => FLOOR - ((FLOOR - 24) * removed) / (most || 1);
-        const points = steps.map(step => `${x(step.similarity).toFixed(1)},${y(step.removed).toFixed(1)}`).join(" ");
-        place.replaceChildren(
-          svg(
-            "svg",
-            {class: "picture", width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img"},
-            svg("title", null, `Documents removed, by threshold: at most ${count(most)} of ${count(documents)}`),
-            svg("polygon", {class: "area", points: `0,${FLOOR} ${points} ${width},${FLOOR}`}),
-            svg("polyline", {class: "curve", points}),
-            svg("line", {class: "axis", x1: 0, x2: width, y1: FLOOR, y2: FLOOR}),
-            svg("line", {class: "threshold", x1: x(threshold), x2: x(threshold), y1: 8, y2: FLOOR}),
-            svg("text", {class: "start count", x: 0, y: 14}, `${count(most)} removed`),
-            svg("text", {class: "start", x: 0, y: HEIGHT - 6}, percent(first)),
-            svg("text", {class: "end", x: width, y: HEIGHT - 6}, "100 %"),
-          ),
-        );
-      };
-      draw();
-    },
-  };
-}
-
-// The lowest threshold that the run has a result for and that is not below `value`.
-const stepAt = (run, value) => run.thresholds.find(step => step.similarity > value - 0.0001) || run.thresholds.at(-1);
-
-// The threshold from which on all are there: where very many documents are similar, only the run's own may be below it.
-function lowest({thresholds: [first, second]}) {
-  return second && second.similarity - first.similarity > 0.011 ? second.similarity : first.similarity;
 }
 
 const digits = threshold => (Math.abs(100 * threshold - Math.round(100 * threshold)) < 1e-6 ? threshold.toFixed(2) : String(threshold));
@@ -155,12 +109,12 @@ function groupCard(group, runId, signal) {
   const rest = group.size - 1 - group.copies.length;
   return el(
     "details",
-    {class: "card group"},
-    el(
-      "summary",
-      null,
+    {class: "card group", "data-number": group.number},
+    groupSummary(
+      group.size,
       el("h3", null, name(titleOf(group))),
-      el("span", {class: "soft"}, `${many(group.size, "document")}, ${count(group.size - 1)} removed. Kept: `, name(group.id)),
+      `${many(group.size, "document")}, ${count(group.size - 1)} removed. Kept: `,
+      name(group.id),
     ),
     box("inner", el("ul", {class: "documents"}, copiesList), rest > 0 && soft(`And ${count(rest)} more.`)),
   );
@@ -179,7 +133,7 @@ async function exampleCard(example, threshold, signal) {
       `${share(example.similarity)} similar: `,
       copies ? "copies of each other" : "not copies of each other",
     ),
-    soft(name(a.id), " and ", name(b.id), a.cut || b.cut ? " · the beginning of each" : ""),
+    (a.cut || b.cut) && soft("The beginning of each."),
     twoTexts(
       {title: "the first", name: a.id, text: a.text},
       {title: "the second", name: b.id, text: b.text},
@@ -188,23 +142,35 @@ async function exampleCard(example, threshold, signal) {
   );
 }
 
+// How much is kept, and how much removed.
+function split() {
+  const bar = kind => svg("rect", {class: kind, y: 0, height: 12});
+  const [keeps, goes] = [bar("keeps"), bar("goes")];
+  return {
+    picture: svg("svg", {class: "split", width: "100%", height: 12, "aria-hidden": "true"}, keeps, goes),
+    update(kept) {
+      keeps.setAttribute("width", `${(100 * kept).toFixed(2)}%`);
+      goes.setAttribute("x", `${(100 * kept).toFixed(2)}%`);
+      goes.setAttribute("width", `${(100 * (1 - kept)).toFixed(2)}%`);
+    },
+  };
+}
+
 // ---- a run ----
 
 function makeView() {
   return {
-    state: el("p", {class: "soft", role: "status"}),
+    state: el("p", {class: "soft", role: "status"}, "Sending"),
     bar: el("progress", {max: 1, "aria-label": "How much of the file has been sent"}),
     documents: tile("Documents"),
-    kept: tile("Kept"),
-    removed: tile("Removed"),
+    kept: tile("Kept", "keeps"),
+    removed: tile("Removed", "goes"),
     groups: tile("Groups"),
-    slider: el("input", {type: "range", min: 50, max: 100, step: 1, value: 100 * USUAL}),
-    value: el("output", {class: "score"}),
-    curve: curve(),
-    lowest: el("p", {class: "soft"}),
+    split: split(),
     examples: el("div"),
+    pairs: el("section", {hidden: true}),
     keys: box("line keys"),
-    at: el("p", {class: "soft", role: "status"}),
+    at: el("p", {class: "at", role: "status"}),
     trouble: box("place"),
     list: el("div"),
   };
@@ -238,7 +204,7 @@ class Watch {
   layOut(root) {
     const v = this.view;
     let timer;
-    v.slider.addEventListener("input", () => {
+    v.threshold = thresholdControl(USUAL, () => {
       this.chosen();
       clearTimeout(timer);
       timer = setTimeout(async () => {
@@ -250,21 +216,23 @@ class Watch {
         }
       }, SLIDER_WAIT);
     });
+    v.clusters = clusters(group => this.openGroup(group));
+    v.pairs.append(el("h2", null, "Pairs near the threshold"), soft("Just below it and just above it."), v.examples);
     this.result = el("div", {hidden: true});
     this.result.append(
-      box("tiles", v.documents.box, v.kept.box, v.removed.box, v.groups.box),
       el(
         "section",
-        {class: "card"},
-        box("line", el("h2", null, "Threshold"), v.value),
-        field("Remove a document if it is at least this similar to one that is kept", v.slider),
-        v.curve.place,
-        v.lowest,
+        {class: "card run"},
+        box("tiles", v.documents.box, v.kept.box, v.removed.box, v.groups.box),
+        v.split.picture,
+        v.threshold.box,
+        v.at,
+        v.clusters.box,
         v.trouble,
       ),
       (this.ready = el("section", {class: "card", hidden: true})),
-      el("section", null, el("h2", null, "Pairs near the threshold"), soft("Just below it and just above it."), v.examples),
-      el("section", null, el("h2", null, "The largest groups"), v.at, v.list),
+      v.pairs,
+      el("section", null, el("h2", null, "The largest groups"), v.list),
     );
     root.replaceChildren(
       el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), v.bar, v.state, v.keys),
@@ -336,12 +304,13 @@ class Watch {
 
   chosen() {
     const {run, view: v} = this,
-      {similarity, removed} = stepAt(run, Number(v.slider.value) / 100);
+      step = stepAt(run, v.threshold.value()),
+      {similarity, removed} = step;
     this.threshold = similarity;
-    v.value.textContent = percent(this.threshold);
     v.removed.set(count(removed), run.documents ? percent(removed / run.documents, 1) : "");
-    v.kept.set(count(run.documents - removed));
-    v.curve.update(run.thresholds, run.documents, this.threshold);
+    v.kept.set(count(run.documents - removed), run.documents ? percent(1 - removed / run.documents, 1) : "");
+    v.split.update(run.documents ? 1 - removed / run.documents : 1);
+    v.threshold.update(run, step);
     if (this.command) this.command.textContent = asCommand(this.what, this.threshold);
   }
 
@@ -357,6 +326,7 @@ class Watch {
     const {examples} = await runExamples(this.id, {...values, limit: 2}, this.signal),
       cards = await Promise.all(examples.map(example => exampleCard(example, asked, this.signal)));
     if (isOld()) return;
+    this.view.pairs.hidden = false;
     const below = examples.filter(example => example.similarity < asked).length;
     this.view.examples.replaceChildren(
       cards.length
@@ -367,19 +337,31 @@ class Watch {
 
   showGroups(found) {
     const v = this.view,
-      open = new Set([...v.list.querySelectorAll("details[open] h3")].map(title => title.textContent)),
+      open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number)),
       rest = found.largest.slice(FIRST_GROUPS),
       card = group => groupCard(group, this.id, this.signal);
+    v.clusters.update(found.largest, titleOf);
     v.groups.set(count(found.groups), found.identical ? many(found.identical, "exact copy", "exact copies") : "");
     v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}.`;
     v.list.replaceChildren(...found.largest.slice(0, FIRST_GROUPS).map(card));
     if (rest.length) {
-      const more = button("Show more groups", () => more.replaceWith(...rest.map(card)));
+      const more = button("Show more groups", () => more.replaceWith(...rest.map(card)), {class: "more"});
       v.list.append(more);
     }
     for (const details of v.list.querySelectorAll("details"))
-      if (open.has(details.querySelector("h3").textContent)) details.open = true;
+      if (open.has(details.dataset.number)) details.open = true;
     if (!found.largest.length) v.list.append(el("p", {class: "nothing"}, "No two documents are that similar."));
+  }
+
+  // Opens a group in the list below.
+  openGroup({number}) {
+    const {list} = this.view,
+      find = () => list.querySelector(`details[data-number="${number}"]`);
+    if (!find()) list.querySelector(".more")?.click();
+    const details = find();
+    details.open = true;
+    details.querySelector("summary").focus({preventScroll: true});
+    details.scrollIntoView({block: "start", behavior: calm() ? "auto" : "smooth"});
   }
 
   async show(run) {
@@ -393,9 +375,6 @@ class Watch {
     if (run.state === "failed") throw {title: "This file cannot be used", message: run.why, choose: this.askAgain()};
     if (!run.thresholds.length) return;
     this.result.hidden = false;
-    v.slider.min = Math.floor(100 * run.thresholds[0].similarity + 0.0001);
-    v.lowest.textContent =
-      lowest(run) > 0.5 ? `Very many documents are similar: thresholds begin at ${percent(lowest(run))}.` : "";
     v.documents.set(count(run.documents), run.whole ? "" : "so far");
     this.chosen();
     if (run.state === "done") {

@@ -2,12 +2,13 @@
 import {get, orNull, remove, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, card, el, facts, name, plain, soft} from "./dom.js";
-import {reasonInWords, REASONS} from "./explain.js";
+import {verdictOf} from "./explain.js";
 import {count, many, time} from "./format.js";
 import {bothTexts, members} from "./members.js";
 import {nearSection} from "./near.js";
 import {working} from "./problem.js";
-import {documentLink, evidenceTable, folded} from "./verdict.js";
+import {scaleOf} from "./scale.js";
+import {evidenceTable, folded, verdictSection} from "./verdict.js";
 
 // Only addresses of the web become links.
 function address(url) {
@@ -42,20 +43,12 @@ function about(d) {
 
 async function copyOf(d, signal) {
   if (!d.originalId) return "";
-  const original = await orNull(get(d.originalId, signal));
-  return el(
-    "section",
-    {class: "card verdict copy"},
-    el("h2", null, "A copy"),
-    el(
-      "p",
-      null,
-      "Of ",
-      documentLink(d.originalId),
-      `, by ${REASONS[d.reason]}. `,
-      reasonInWords(d.reason, d.evidence),
-    ),
-    original ? await bothTexts(original, d, signal) : soft("Its original was removed."),
+  const [original, s] = await Promise.all([orNull(get(d.originalId, signal)), stats(signal)]);
+  return verdictSection(
+    verdictOf({verdict: {isDuplicate: true, reason: d.reason, evidence: d.evidence}, original}),
+    true,
+    d.reason === "content_hash" && scaleOf(d.evidence, s),
+    original ? await bothTexts(original, d, signal) : soft("Its original, ", name(d.originalId), ", was removed."),
     folded("Measures", evidenceTable(d.evidence)),
   );
 }

@@ -1,5 +1,6 @@
 // Groups of copies: the documents with the most copies.
 import {get, groups, stats} from "./api.js";
+import {groupSummary} from "./clusters.js";
 import {box, el, name, soft} from "./dom.js";
 import {count, many, time} from "./format.js";
 import {members} from "./members.js";
@@ -25,16 +26,11 @@ function group(one, signal) {
   const details = el(
     "details",
     {class: "card group"},
-    el(
-      "summary",
-      null,
+    groupSummary(
+      1 + one.duplicates,
       el("h2", null, name(one.title || one.url || one.id)),
-      el(
-        "span",
-        {class: "soft"},
-        copiesInWords(one),
-        one.lastDuplicate ? `. The last one: ${time(one.lastDuplicate)}.` : "",
-      ),
+      copiesInWords(one),
+      one.lastDuplicate ? `. The last one: ${time(one.lastDuplicate)}.` : "",
     ),
     place,
   );

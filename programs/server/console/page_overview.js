@@ -36,8 +36,22 @@ function timesTable(s) {
   );
 }
 
+// What to do with an index that has nothing yet.
+function welcome() {
+  const link = (page, text) => el("a", {href: `#/${page}`}, text);
+  return el(
+    "section",
+    {class: "card welcome", hidden: true},
+    el("h2", null, "This index is empty"),
+    el("p", null, link("check", "Check two versions of an article"), ", and see what a verdict looks like;"),
+    el("p", null, link("dedup", "drop a file"), " on any page, and see which of its documents are copies;"),
+    el("p", null, "or ", link("compare", "compare two texts"), "."),
+  );
+}
+
 function makeParts() {
   return {
+    welcome: welcome(),
     documents: tile("Documents"),
     checks: tile("Checks a second"),
     adds: tile("Adds a second"),
@@ -58,10 +72,11 @@ function makeParts() {
 function showTiles(p, s, now) {
   const v = s.verdictsBy,
     asked = v.unique + v.url + v.content + v.title;
+  p.welcome.hidden = asked > 0 || s.documents > 0;
   p.documents.set(short(s.documents), s.copies ? `and ${many(s.copies, "copy", "copies")}` : "originals");
   p.checks.set(rate(now && now.checks), `${count(s.checks)} since the start`);
   p.adds.set(rate(now && now.adds), `${count(s.adds)} since the start`);
-  p.copies.set(asked ? percent(1 - v.unique / asked, 1) : "–", "of what was asked");
+  p.copies.set(asked ? percent(1 - v.unique / asked, 1) : "–", "of checks and adds");
 }
 
 function showCharts(p, s, points) {
@@ -129,9 +144,10 @@ export async function show(root, route, signal) {
   );
   root.append(
     box("title", el("h1", null, "Overview"), box("state", state, pause)),
+    p.welcome,
     box("tiles", p.documents.box, p.checks.box, p.adds.box, p.copies.box),
-    p.verdicts.figure,
     p.day.figure,
+    p.verdicts.figure,
     box("two even", p.line.figure, p.distances.figure),
     box("two even", p.times.figure, p.exact),
   );

@@ -7,19 +7,22 @@ export const USUAL = 0.8;
 
 // value, threshold: 0 to 1; `what` follows the value.
 export function scale(value, threshold, what = "similar") {
-  const at = part => `${(100 * part).toFixed(2)}%`;
-  const side = part => (part > 0.5 ? "end" : "start");
+  const at = part => `${(100 * part).toFixed(2)}%`,
+    side = part => (part > 0.5 ? "end" : "start"),
+    kind = value >= threshold ? "copy" : "new";
   return svg(
     "svg",
-    {class: "scale", width: "100%", height: 62, role: "img"},
+    {class: `scale ${kind}`, width: "100%", height: 66, role: "img"},
     svg("title", null, `${share(value)} ${what}; a copy from ${percent(threshold)} on`),
-    svg("text", {class: `value ${side(value)}`, x: at(value), y: 13}, `${share(value)} ${what}`),
-    svg("rect", {class: "track", x: 0, y: 22, width: "100%", height: 16, rx: 4}),
-    svg("rect", {class: value >= threshold ? "fill copy" : "fill new", x: 0, y: 22, width: at(value), height: 16, rx: 4}),
-    svg("line", {class: "mark", x1: at(threshold), x2: at(threshold), y1: 18, y2: 44}),
-    svg("text", {class: "start", x: 0, y: 58}, "0 %"),
-    svg("text", {class: `mark ${side(threshold)}`, x: at(threshold), y: 58}, `a copy from ${percent(threshold)}`),
-    threshold < 0.88 && svg("text", {class: "end", x: "100%", y: 58}, "100 %"),
+    svg("text", {class: `value ${side(value)}`, x: at(value), y: 14}, `${share(value)} ${what}`),
+    svg("rect", {class: "track", x: 0, y: 26, width: "100%", height: 12, rx: 6}),
+    svg("rect", {class: "copies", x: at(threshold), y: 26, width: at(1 - threshold), height: 12, rx: 6}),
+    svg("rect", {class: "fill", x: 0, y: 26, width: at(value), height: 12, rx: 6}),
+    svg("line", {class: "mark", x1: at(threshold), x2: at(threshold), y1: 21, y2: 47}),
+    svg("circle", {class: "knob", cx: at(value), cy: 32, r: 9}),
+    svg("text", {class: "start", x: 0, y: 61}, "0 %"),
+    svg("text", {class: `mark ${side(threshold)}`, x: at(threshold), y: 61}, `a copy from ${percent(threshold)}`),
+    threshold < 0.88 && svg("text", {class: "end", x: "100%", y: 61}, "100 %"),
   );
 }
 

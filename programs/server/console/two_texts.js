@@ -1,14 +1,19 @@
-// Two texts and how they relate: shared text, shaded, or differences, marked; in one text or
-// side by side, with a strip that shows where it lies, and buttons that lead from one place to the next.
+// Two texts and how they relate: shared text, shaded, or differences, marked; in one text or side by side, with a picture
+// of both that shows where it lies, and buttons, or the keys n and p, that lead from one place to the next.
 //
-// A view of the two is {kind, stops, marks, about(), lay(list, wide), at(number)}: how many places there are to go to,
-// where they lie from 0 to 1, a sentence, how it is laid out, and the elements of a place.
-import {diffOf, hunksOf, wordCount} from "./diff.js";
-import {announce, box, button, calm, el, name, plain, svg} from "./dom.js";
+// A view of the two is {kind, stops, places, about(), lay(list, wide), at(number)}: how many places there are to go to,
+// where they lie in the two texts, a sentence, how it is laid out, and the elements of a place.
+import {alignment} from "./alignment.js";
+import {diffOf, firstWords, hunksOf, lastWords, wordCount} from "./diff.js";
+import {announce, box, button, calm, el, name, plain} from "./dom.js";
 import {count, many} from "./format.js";
 
 // How many differences are laid out at a time.
-const STEP = 150;
+const STEP = 100;
+// Words of a change that are shown at once, and of a longer one those of its beginning and its end. What moved is known
+// from elsewhere.
+const SHOWN = {most: 300, beginning: 120, end: 30},
+  SHOWN_MOVED = {most: 40, beginning: 14, end: 6};
 let last = 0;
 
 const capital = text => text[0].toUpperCase() + text.slice(1);
@@ -32,30 +37,71 @@ function fold(text, both) {
   return place;
 }
 
+// A change; the middle of a long one is left out, and pressing it shows it.
+function changed(tag, side, text, moved) {
+  const words = wordCount(text),
+    kind = {class: moved ? "moved" : null},
+    {most, beginning, end} = moved ? SHOWN_MOVED : SHOWN,
+    heard = unseen(moved ? `moved, in ${side.title}: ` : `only in ${side.title}: `);
+  if (words <= most) return el(tag, kind, heard, plain(text));
+  const head = firstWords(text, beginning),
+    tail = lastWords(text, end);
+  const more = button(
+    `… ${many(words - beginning - end, "more word")} …`,
+    () => made.replaceChildren(heard, plain(text)),
+    {class: "link"},
+  );
+  const made = el(tag, kind, heard, plain(head), " ", more, " ", plain(tail));
+  return made;
+}
+
+// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved
+// moved with them.
+function pieces(text, at, moved) {
+  const end = at + text.length,
+    made = [];
+  let from = at;
+  const push = (to, isMoved) => {
+    const piece = text.slice(from - at, Math.max(from, to) - at),
+      last = made.at(-1);
+    if (last && last.moved && !wordCount(piece)) last.text += piece;
+    else if (piece) made.push({text: piece, moved: isMoved});
+    from = Math.max(from, to);
+  };
+  for (const range of moved)
+    if (range.to > from && range.from < end) {
+      push(range.from, false);
+      push(Math.min(range.to, end), true);
+    }
+  push(end, false);
+  return made;
+}
+
 function hunkOf(hunk, a, b, wide) {
   // White space around it is not marked.
-  const marked = (tag, side, text) => {
-    const [, before, words, after] = /^(\s*)(.*?)(\s*)$/s.exec(text);
-    return text && [before, words && el(tag, null, unseen(`only in ${side.title}: `), plain(words)), after];
-  };
-  const removed = text => marked("del", a, text),
-    added = text => marked("ins", b, text);
+  const marked = (tag, side, text, at) =>
+    text &&
+    pieces(text, at, side.moved).map(piece => {
+      const words = piece.text.trim(),
+        from = piece.text.indexOf(words);
+      return [piece.text.slice(0, from), words && changed(tag, side, words, piece.moved), piece.text.slice(from + words.length)];
+    });
+  const removed = run => marked("del", a, run.a, run.aAt),
+    added = run => marked("ins", b, run.b, run.bAt);
   const line = part => el("p", {dir: "auto"}, hunk.runs.map(part));
   if (!wide)
     return box(
       "hunk",
-      line(run => (run.kind === "same" ? plain(run.b) : [removed(run.a), run.a && run.b && " ", added(run.b)])),
+      line(run => (run.kind === "same" ? plain(run.b) : [removed(run), run.a && run.b && " ", added(run)])),
     );
   return box(
     "hunk columns",
-    line(run => (run.kind === "same" ? plain(run.a) : removed(run.a))),
-    line(run => (run.kind === "same" ? plain(run.b) : added(run.b))),
+    line(run => (run.kind === "same" ? plain(run.a) : removed(run))),
+    line(run => (run.kind === "same" ? plain(run.b) : added(run))),
   );
 }
 
-function differences(a, b, passages) {
-  const runs = diffOf(a.text, b.text, passages),
-    {hunks, last: rest} = hunksOf(runs);
+function differences(a, b, runs, {hunks, last: rest}) {
   let list,
     wide,
     laid = 0;
@@ -73,16 +119,22 @@ function differences(a, b, passages) {
   return {
     kind: "differences",
     stops: hunks.length,
-    marks: hunks.flatMap((hunk, number) => hunk.changes.map(change => ({...change, number}))),
+    places: hunks.flatMap((hunk, number) => hunk.changes.map(change => ({...change, number}))),
     about() {
       const changes = runs.filter(run => run.kind === "change"),
-        words = side => changes.reduce((sum, run) => sum + wordCount(run[side]), 0),
-        sides = [["del", a, words("a")], ["ins", b, words("b")]].filter(([, , number]) => number);
-      if (!sides.length) return ["The words are the same."];
-      return sides.flatMap(([tag, side, number], i) => [
+        inA = changes.flatMap(run => pieces(run.a, run.aAt, a.moved)),
+        inB = changes.flatMap(run => pieces(run.b, run.bAt, b.moved)),
+        words = (list, moved) => list.reduce((sum, one) => sum + (one.moved === moved ? wordCount(one.text) : 0), 0);
+      const parts = [
+        ["del", null, words(inA, false), ` only in ${a.title}`],
+        ["ins", null, words(inB, false), ` only in ${b.title}`],
+        ["ins", "moved", words(inB, true), " moved"],
+      ].filter(([, , number]) => number);
+      if (!parts.length) return ["The words are the same."];
+      return parts.flatMap(([tag, kind, number, where], i) => [
         i ? ", " : "",
-        el(tag, null, many(number, "word")),
-        ` only in ${side.title}`,
+        el(tag, {class: kind}, many(number, "word")),
+        where,
       ]);
     },
     lay(place, sides) {
@@ -141,16 +193,61 @@ function shadedText(text, order, go) {
   return made;
 }
 
+// Places that belong together in two panes, in pixels from the top: the ends of passages that are in the same order in
+// both.
+function levels(one, other) {
+  const marksOf = pane => [...pane.querySelectorAll("mark")].map(mark => [mark.dataset.number, mark]),
+    there = new Map(marksOf(other)),
+    found = [[0, 0]];
+  const add = (top, beside) => {
+    const [above, other] = found.at(-1);
+    if (top > above && beside > other) found.push([top, beside]);
+  };
+  for (const [number, here] of marksOf(one)) {
+    const mark = there.get(number);
+    if (!mark || mark.offsetTop < found.at(-1)[1]) continue;
+    add(here.offsetTop, mark.offsetTop);
+    add(here.offsetTop + here.offsetHeight, mark.offsetTop + mark.offsetHeight);
+  }
+  const [above, beside] = found.at(-1);
+  return [...found, [Math.max(one.scrollHeight, above + 1), Math.max(other.scrollHeight, beside + 1)]];
+}
+
+// The pane that the reader scrolls; null: none, as when a button leads to a passage.
+let leading = null;
+
+// Scrolls each of two panes with the other: what both have stays level.
+function scrollTogether(a, b) {
+  for (const [one, other] of [[a, b], [b, a]]) {
+    let known = [],
+      wide = 0;
+    for (const touch of ["wheel", "pointerdown", "touchstart", "keydown"])
+      one.addEventListener(touch, () => (leading = one), {passive: true});
+    one.addEventListener("scroll", () => {
+      if (leading !== one) return;
+      if (wide !== one.clientWidth) known = levels(one, other);
+      wide = one.clientWidth;
+      const height = one.clientHeight / 3,
+        at = one.scrollTop + height,
+        next = Math.max(1, known.findIndex(([top]) => top > at)),
+        [[from, beside], [to, until]] = [known[next - 1], known[next]];
+      other.scrollTop = beside + ((at - from) * (until - beside)) / (to - from) - height;
+    });
+  }
+}
+
 function shared(a, b, compared, go) {
   // Numbered as they follow each other in B.
   const passages = [...compared.passages].sort((x, y) => x.bFrom - y.bFrom),
-    orders = {a: inOrder(passages, "a"), b: inOrder(passages, "b")},
-    length = b.text.length || 1;
+    orders = {a: inOrder(passages, "a"), b: inOrder(passages, "b")};
   let list;
   return {
     kind: "shared",
     stops: orders.b.length,
-    marks: orders.b.map(({from, to}, number) => ({at: from / length, size: (to - from) / length, number})),
+    places: orders.b.map(({number: passage}, number) => {
+      const {aFrom, aTo, bFrom, bTo} = passages[passage];
+      return {number, a: [aFrom, aTo], b: [bFrom, bTo]};
+    }),
     about() {
       if (!passages.length) return ["No shared passage is long enough to be shown."];
       const words = passages.reduce((sum, passage) => sum + passage.words, 0);
@@ -174,29 +271,15 @@ function shared(a, b, compared, go) {
           {class: "side", role: "region", tabindex: 0, "aria-label": capital(one.title), dir: "auto"},
           shadedText(one.text, order, sides && lead),
         );
-      list.append(...(sides ? [side(a, orders.a), side(b, orders.b)] : [side(b, orders.b)]));
+      const panes = sides ? [side(a, orders.a), side(b, orders.b)] : [side(b, orders.b)];
+      list.append(...panes);
+      if (sides) scrollTogether(...panes);
     },
     at: stop => [...list.querySelectorAll(`mark[data-number="${orders.b[stop].number}"]`)],
   };
 }
 
 // ---- both views, and what leads through them ----
-
-// Where the marks of a view lie, from the beginning of the text to its end.
-function strip(view, go) {
-  const rects = view.marks.map(({at, size}) =>
-    svg("rect", {x: `${(100 * at).toFixed(2)}%`, y: 0, width: `${Math.max(100 * size, 0.5).toFixed(2)}%`, height: 14}),
-  );
-  const made = svg("svg", {class: `strip ${view.kind}`, width: "100%", height: 14, "aria-hidden": "true"}, rects);
-  made.addEventListener("click", event => {
-    const {left, width} = made.getBoundingClientRect(),
-      at = (event.clientX - left) / width;
-    const [near] = [...view.marks].sort((x, y) => Math.abs(x.at - at) - Math.abs(y.at - at));
-    if (near) go(near.number);
-  });
-  const mark = number => rects.forEach((rect, i) => rect.classList.toggle("current", view.marks[i].number === number));
-  return {made, mark};
-}
 
 // Scrolls an element to the middle of what scrolls around it, and leaves the page where it is.
 function bringUp(element) {
@@ -213,38 +296,46 @@ function choice(id, value, text, chosen, act) {
   return el("label", {class: "choice"}, input, ` ${text}`);
 }
 
-// a, b: {title, text, name}, `title` as it stands in a sentence ("the original"), `name` that of the document, or
+const head = one => el("b", null, capital(one.title), one.name && [": ", name(one.name)]);
+
+// one, other: {title, text, name}, `title` as it stands in a sentence ("the original"), `name` that of the document, or
 // nothing; compared: the server's comparison of them. show: "shared" or "differences" at first; sides: side by side.
-export function twoTexts(a, b, compared, {show = "differences", sides = false} = {}) {
+export function twoTexts(one, other, compared, {show = "differences", sides = false} = {}) {
   const id = `texts-${++last}`,
-    make = {differences: () => differences(a, b, compared.passages), shared: () => shared(a, b, compared, go)},
+    {passages} = compared,
+    {runs, moved} = diffOf(one.text, other.text, passages),
+    hunked = hunksOf(runs),
+    changes = hunked.hunks.flatMap(hunk => hunk.changes),
+    movedIn = side => inOrder(moved, side).map(({from, to}) => ({from, to})),
+    a = {...one, label: head(one), moved: movedIn("a")},
+    b = {...other, label: head(other), moved: movedIn("b")},
+    make = {differences: () => differences(a, b, runs, hunked), shared: () => shared(a, b, compared, go)},
     made = {};
   let kind = show,
     wide = sides,
     current,
-    bar;
+    picture = box("aligned"),
+    mark;
   const about = el("p", {class: "about", id: `${id}-about`}),
     where = el("span", {class: "soft where"}),
-    stripPlace = el("div"),
-    heads = box("heads"),
+    heads = box("heads columns", el("b", null, capital(a.title)), el("b", null, capital(b.title))),
     place = el("div");
   const view = () => (made[kind] ||= make[kind]());
   const steps = [
-    button("Previous", () => go(current < 0 ? view().stops - 1 : current - 1), {class: "small"}),
-    button("Next", () => go(current + 1), {class: "small"}),
+    button("Previous", () => move(-1), {class: "small", title: "Key: p", "aria-keyshortcuts": "p"}),
+    button("Next", () => move(1), {class: "small", title: "Key: n", "aria-keyshortcuts": "n"}),
   ];
-  const head = one => el("b", null, capital(one.title), one.name && [": ", name(one.name)]);
-
   function draw() {
     const v = view();
     current = -1;
-    bar = strip(v, go);
+    const drawn = alignment(a, b, {passages, moved, changes, stops: v.places, go});
+    picture.replaceWith(drawn.made);
+    picture = drawn.made;
+    mark = drawn.mark;
     about.replaceChildren(...v.about());
     where.textContent = "";
     for (const step of steps) step.hidden = v.stops < 2;
-    stripPlace.replaceChildren(v.stops ? bar.made : "");
-    heads.replaceChildren(...(wide ? [head(a), head(b)] : kind === "shared" ? [head(b)] : []));
-    heads.className = wide ? "heads columns" : "heads";
+    heads.hidden = !wide;
     place.replaceChildren();
     place.className = kind === "shared" ? `shaded${wide ? " columns" : ""}` : `hunks${wide ? " sides" : ""}`;
     for (const [property, value] of [["role", "region"], ["tabindex", 0], ["aria-labelledby", about.id]])
@@ -256,15 +347,17 @@ export function twoTexts(a, b, compared, {show = "differences", sides = false} =
     const v = view();
     current = (number + v.stops) % v.stops;
     const elements = v.at(current);
+    leading = null;
     for (const before of place.querySelectorAll(".current")) before.classList.remove("current");
     for (const element of elements) {
       element.classList.add("current");
       bringUp(element);
     }
-    bar.mark(current);
+    mark(current);
     where.textContent = `${count(current + 1)} of ${count(v.stops)}`;
     announce(`${kind === "shared" ? "Passage" : "Difference"} ${current + 1} of ${v.stops}`);
   }
+  const move = step => go(current < 0 && step < 0 ? view().stops - 1 : current + step);
   const choose = value => () => {
     kind = value;
     draw();
@@ -276,7 +369,7 @@ export function twoTexts(a, b, compared, {show = "differences", sides = false} =
     draw();
   });
   draw();
-  return box(
+  const whole = box(
     "texts",
     box(
       "tools",
@@ -289,8 +382,15 @@ export function twoTexts(a, b, compared, {show = "differences", sides = false} =
       box("buttons", where, ...steps, way),
     ),
     about,
-    stripPlace,
+    picture,
     heads,
     place,
   );
+  whole.addEventListener("keydown", event => {
+    const step = {n: 1, p: -1}[event.key];
+    if (!step || event.ctrlKey || event.metaKey || event.altKey || view().stops < 2) return;
+    event.preventDefault();
+    move(step);
+  });
+  return whole;
 }

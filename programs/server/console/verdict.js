@@ -1,6 +1,6 @@
 // A verdict: one sentence, a scale with the threshold, what was measured folded away; and lists of documents.
 import {box, el, name, soft, table} from "./dom.js";
-import {evidenceRows, nearness, reasonInWords, REASONS, sentence, within} from "./explain.js";
+import {evidenceRows, nearness, REASONS, verdictOf, within} from "./explain.js";
 import {many, share} from "./format.js";
 import {working} from "./problem.js";
 import {scaleOf} from "./scale.js";
@@ -36,38 +36,40 @@ export function expander(make) {
   return {toggle, place};
 }
 
-// What the sentence does not say yet.
-function why({reason, evidence}, compared) {
-  const contained = compared && !evidence.sameDigest && within(compared, "the original", "this one");
-  return reason === "content_hash" && contained ? contained : [reasonInWords(reason, evidence), contained].filter(Boolean).join(" ");
+// A card that begins with a verdict, as explain.js has them; `copy` says which of two colours it has.
+export function verdictSection({kind, parts}, copy, ...children) {
+  const said = parts.map(part => {
+    if (typeof part === "string") return part;
+    if (part.figure) return el("b", {class: "figure"}, part.figure);
+    return part.stored ? documentLink(part.stored.id, part.stored.title || part.stored.url) : "a document that is known";
+  });
+  return el(
+    "section",
+    {class: `card verdict ${copy ? "copy" : "new"}`, "aria-labelledby": "verdict"},
+    el("h2", {id: "verdict"}, el("span", {class: "kind"}, kind), " ", el("span", {class: "sentence"}, said)),
+    ...children,
+  );
 }
 
 // All that is known of an answer: {verdict, original, compared, nearest, least, stats, added}. `original` is what it is a
 // copy of, as stored; `nearest` the most similar document that it is no copy of, of those that are more similar than
-// `least`; each may be null.
+// `least`; `compared` what the server says of that document and this one. Each may be null.
 export function verdictCard(known) {
-  const {verdict, nearest, stats, added, compared} = known,
+  const {verdict, original, nearest, stats, added, compared} = known,
     copy = verdict.isDuplicate || verdict.known;
   const said =
     added &&
     (verdict.known ? "It is already in the index." : copy ? "Counted as a copy of its original." : "Added.");
   const measured = verdict.isDuplicate ? verdict.reason === "content_hash" && verdict.evidence : nearest;
-  return el(
-    "section",
-    {class: `card verdict ${copy ? "copy" : "new"}`, "aria-labelledby": "verdict"},
-    el("h2", {id: "verdict"}, sentence(known)),
-    said && el("p", {class: "said"}, said),
+  const other = nearest ? "the nearest" : "the original",
+    shared = compared && !compared.sameDigest && within(compared, other, "this text", verdict.reason === "content_hash");
+  return verdictSection(
+    verdictOf(known),
+    copy,
     measured && scaleOf(measured, stats),
-    verdict.isDuplicate &&
-      el(
-        "p",
-        null,
-        why(verdict, compared),
-        " The original is ",
-        documentLink(verdict.originalId, known.original && known.original.title),
-        ".",
-      ),
-    !copy && nearest && el("p", null, "The nearest is ", documentLink(nearest.id, nearest.title || nearest.id), "."),
+    said && el("p", {class: "said"}, said),
+    shared && el("p", {class: "soft"}, shared),
+    verdict.isDuplicate && !original && el("p", null, "The original is ", documentLink(verdict.originalId), "."),
     !copy && verdict.id && added && el("p", null, "Its id is ", documentLink(verdict.id), "."),
     verdict.isDuplicate &&
       folded(
@@ -98,7 +100,7 @@ export function nearList(results, nothing) {
             one.title && name(one.id),
             one.url && one.url !== one.id && name(one.url),
             one.similarity !== null && one.distance !== null && `${many(one.distance, "bit")} apart`,
-            one.aliases.length > 0 && many(one.aliases.length, "linked copy", "linked copies"),
+            one.aliases.length > 0 && many(one.aliases.length, "copy", "copies"),
           ]
             .filter(Boolean)
             .flatMap((part, i) => (i ? [" · ", part] : [part])),
