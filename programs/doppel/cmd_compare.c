@@ -516,51 +516,78 @@ static void write_measure(html *page, const char *name, double value) {
     html_row_end(page);
 }
 
-static void write_measures(html *page, const comparison *c) {
+static void write_words(html *page, const shared_side *side, uint64_t words) {
+    html_put(page, "<tr><th scope=\"row\">Words of ");
+    html_id(page, side->id, side->id_length, SHORT_ID);
+    html_put(page, "</th><td>");
+    html_number(page, words);
+    html_row_end(page);
+}
+
+static void write_measures(html *page, const comparison *c, const shared_pair *pair) {
     const doppel_comparison *m = &c->measures;
     html_put(page, "<section><h2>Measures</h2>");
-    html_table_begin(page, "On the shingles and words of both");
-    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
-    html_row_begin(page, "Words");
-    html_number(page, m->words_a);
-    html_put(page, " and ");
-    html_number(page, m->words_b);
-    html_row_end(page);
-    write_measure(page, "Similarity (Jaccard)", m->similarity);
-    write_measure(page, "Containment of the first in the second", m->containment_ab);
-    write_measure(page, "Containment of the second in the first", m->containment_ba);
+    html_table_begin(page,
+                     "1 means equal, 0 nothing in common. Shingles are short pieces of a text, usually 5 words in "
+                     "a row, and overlap each other");
+    write_words(page, &pair->side[0], m->words_a);
+    write_words(page, &pair->side[1], m->words_b);
+    write_measure(page, "Similarity (Jaccard): shared shingles, of all shingles of both", m->similarity);
+    write_measure(page, "Containment: shingles of the first that are in the second", m->containment_ab);
+    write_measure(page, "Containment: shingles of the second that are in the first", m->containment_ba);
     write_measure(page, "Cosine of the word counts", m->cosine);
     write_measure(page, "Edit similarity of characters", m->edit_distance < 0 ? NAN : m->edit_similarity);
     if (m->distance >= 0) {
         html_row_begin(page, "Fingerprints");
-        html_format(page, "%d of %d bits differ", m->distance, m->bits);
+        html_format(page, "%d of %d bits differ; of unrelated texts about half", m->distance, m->bits);
         html_row_end(page);
     }
+    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
     html_table_end(page);
     html_put(page, "</section>");
 }
 
-static shared_side page_side(const compared_side *side, double share) {
-    bool cut = side->length > MOST_TEXT;
+static shared_side page_side(const compared_side *side, uint64_t words) {
     return (shared_side){
-        side->id, side->text, side->id_length, cut ? MOST_TEXT : side->length, isnan(share) ? 0 : share, cut};
+        .id = side->id, .text = side->text, .id_length = side->id_length, .length = side->length, .words = words};
 }
 
-static int write_page(comparison *c) {
+/* Where A and B come from, and the day. */
+static void write_sources(html *page, const cli_args *args, const char *folder, size_t folder_length) {
+    size_t count = 0;
+    const char **in = args_text(args, "in") ? args_all(args, "in", &count) : NULL;
+    const char *index = args_text(args, "index"); /* the address of a store may have a password */
+    if (in)
+        html_corpus(page, in[0], count);
+    else
+        html_corpus(page, index, index ? 1 : 0);
+    if (folder_length) {
+        html_put(page, ", both in <bdi>");
+        html_text(page, folder, folder_length);
+        html_put(page, "</bdi>");
+    }
+    free(in);
+}
+
+static int write_page(const cli_args *args, comparison *c) {
     html page = {.out = &c->html};
-    shared_pair pair = {
-        .side = {page_side(&c->a, c->measures.containment_ab), page_side(&c->b, c->measures.containment_ba)},
-        .passages = c->passages.passage,
-        .count = c->passages.count};
+    shared_pair pair = {.side = {page_side(&c->a, c->measures.words_a), page_side(&c->b, c->measures.words_b)},
+                        .passages = c->passages.passage,
+                        .count = c->passages.count};
     pair_sum(&pair);
+    size_t folder = pair_same_folder(&pair, c->a.id, c->a.id_length);
+    pair_shorten_names(&pair, folder);
     pair_page_begin(&page);
-    html_format(&page,
-                "Two documents, compared. Passages of at least %zu words that both have are <mark>shaded</mark>; "
-                "case and punctuation do not count.</p></header>\n<main><h2>Shared passages</h2>",
-                c->min_words);
+    write_sources(&page, args, c->a.id, folder);
+    html_result(&page);
+    pair_page_sentence(&page, &pair);
+    html_format(&page, "</p><p class=\"soft\">Passages of at least %zu %s that both have are <mark>shaded</mark>.",
+                c->min_words, c->min_words == 1 ? "word" : "words");
+    html_contents(&page, NULL, 0);
+    html_put(&page, "<h2>Shared passages</h2>");
     pair_page_pair(&page, &pair, 0);
-    write_measures(&page, c);
-    html_page_end(&page);
+    write_measures(&page, c, &pair);
+    pair_page_end(&page, false);
     if (page.status != DOPPEL_OK)
         message("%s", doppel_status_name(page.status));
     return exit_code(page.status);
@@ -602,7 +629,7 @@ static int compare(const cli_args *args, comparison *c) {
     if (code == EXIT_DONE)
         code = measure(c);
     if (code == EXIT_DONE && path)
-        code = write_page(c);
+        code = write_page(args, c);
     if (path)
         code = writer_close(&c->html, code);
     if (code != EXIT_DONE || (path && is_stdout(path)))
