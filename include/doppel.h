@@ -629,6 +629,10 @@ typedef struct doppel_tables {
  * options.tables can read), as static strings; NULL: the content decides. */
 DOPPEL_API const char *doppel_input_format(const char *path);
 
+/* The delimiter of a CSV file whose first row is `header`: of tab, comma, semicolon and |, the first that it has outside
+ * of quotes; a comma if it has none. TSV files are separated by tabs, whatever their header has. */
+DOPPEL_API char doppel_csv_delimiter(doppel_slice header);
+
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name only
  * when complete; if that fails it never appears. A pipe or device is written directly. Compressed files are made of
  * parts, by several threads; their bytes depend neither on the number of threads nor on how the output was cut into

@@ -155,15 +155,10 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 
 /* ---- rows with cells added ---- */
 
-/* The delimiter of rows, as reading has it: a tab in TSV and where the header has one outside of quotes. */
+/* The delimiter of rows, as reading has it: a tab in TSV, else that of the header. */
 static char delimiter_of(const cli_args *args, doppel_slice header) {
     const char *asked = args_text(args, "format"), *format = asked ? asked : doppel_input_format(args->operands[0]);
-    bool quoted = false, tab = format && !strcasecmp(format, "TSV");
-    for (size_t i = 0; i < header.length && !tab; i++) {
-        quoted = quoted != (header.data[i] == '"');
-        tab = header.data[i] == '\t' && !quoted;
-    }
-    return tab ? '\t' : ',';
+    return format && !strcasecmp(format, "TSV") ? '\t' : doppel_csv_delimiter(header);
 }
 
 /* Whether a cell of the header is a name, which has no quotes in it. */
