@@ -707,6 +707,52 @@ static bool matches(const char *head, size_t length) {
     return found && count > 1;
 }
 
+/* Whether a header names a column; the row is not changed. */
+static bool has_named(csv_row row, doppel_slice name) {
+    doppel_slice cell;
+    row.text->size = 0;
+    while (next_cell(&row, &cell)) {
+        cell = dp_slice_trim(cell);
+        if (cell.length == name.length && !memcmp(cell.data, name.data, name.length))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a header has a key as a column, or all of its parts. */
+static bool has_key(const csv_row *row, const char *key) {
+    if (!key || !*key)
+        return false;
+    if (has_named(*row, doppel_slice_of(key)))
+        return true;
+    while (*key) {
+        doppel_slice part = dp_key_next_part(&key);
+        if (part.length && !has_named(*row, part))
+            return false;
+    }
+    return true;
+}
+
+bool dp_csv_has_keys(const char *head, size_t length, const doppel_input_options *options) {
+    dp_mark mark = {0};
+    dp_buffer text = {0};
+    csv_row row;
+    doppel_slice cell;
+    size_t count = 0;
+    dp_raw_record at = {.line = 1, .bytes = head};
+    bool has = false;
+    if ((!options->text_key && !options->html_key) || !(at.length = row_end(&mark, head, length, any_delimiter, true)))
+        return false;
+    at = trim(at);
+    if (begin_row(&text, &at, doppel_csv_delimiter((doppel_slice){at.bytes, at.length}), &row)) {
+        for (csv_row all = row; next_cell(&all, &cell);)
+            count++;
+        has = count > 1 && (has_key(&row, options->text_key) || has_key(&row, options->html_key));
+    }
+    dp_buffer_free(&text);
+    return has;
+}
+
 /* The header, which is the first row, sets the delimiter of the others. */
 static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
     char delimiter = (char)mark->file;

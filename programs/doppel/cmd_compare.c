@@ -102,6 +102,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     doppel_error error = {0};
     options.threads = 1;
     options.progress = NULL;
+    options.refuse_plain = false; /* a record may be compared with a text */
     doppel_status status = doppel_page_reader_create(&side->reader);
     if (status == DOPPEL_OK)
         status = doppel_input_run(&path, 1, &options, &work, &counts, &error);

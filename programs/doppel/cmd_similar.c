@@ -52,6 +52,7 @@ static doppel_status keep_first(void *user, doppel_slice bytes) {
 static int read_query(const cli_args *args, similar_query *a) {
     const char *path = args->operands[0];
     doppel_input_options options = reading_options(args);
+    options.refuse_plain = false; /* the keys are also those of --in */
     doppel_work work = {.user = a, .document = pack, .emit = keep_first};
     int code = run_paths(&path, 1, &options, &work, NULL);
     if (code == EXIT_DONE && a->count != 1) {

@@ -12,7 +12,8 @@ enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
 static const cli_option common_options[] = {
     {"format", 0, OPTION_TEXT, "FORMAT",
      "read every INPUT as jsonl, json (one array of objects), csv, tsv, warc, mbox, html, text (a file is a document) "
-     "or lines (a line is a document); default: detected by name, else by content"},
+     "or lines (a line is a document); default: detected by name, else by content: JSON by its first byte, CSV by a "
+     "header that has text, html or all that --text-key names"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
      "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "

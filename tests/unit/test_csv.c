@@ -57,8 +57,9 @@ static void semicolons_and_bars_divide_where_the_header_has_no_comma(void **stat
     check_text("a.csv", "id|text\n1|a; b, c\n", "1|a; b, c||\n", "");
     check_text("a.csv", "\"id\";\"a,b\";\"text\"\n1;x;\"c;d\"\n", "1|c;d||\n", "");
     check_text("a.csv", "id,a;b|c,text\n1,x,\"y;z\"\n", "1|y;z||\n", "");
-    check_text("a.csv", "id|a;b|text\n1|x;y|z;c\n", "", "a.csv:0: the header has no column \"text\" or \"html\"; it has: "
-                                                       "id|a, b|text\n");
+    check_text("a.csv", "id|a;b|text\n1|x;y|z;c\n", "",
+               "a.csv:0: the header has no column \"text\" or \"html\"; it has: "
+               "id|a, b|text\n");
     check_text("a", "id;text\n1;a\n", "1|a||\n", "");
 }
 

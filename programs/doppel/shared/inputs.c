@@ -174,6 +174,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .progress = message_quiet ? NULL : progress_show,
         .stop = &stop_asked,
         .refuse_bad = !args_flag(args, "allow-bad"),
+        .refuse_plain = true,
         .unseen = on_unseen,
         .tables = get_tables() ? get_tables()->read : NULL,
         .run_programs = true,
@@ -197,9 +198,12 @@ static void on_unseen_known(const char *key, void *user) {
 doppel_input_options against_options(const cli_args *args) {
     doppel_input_options o = reading_options(args);
     const char **const keys[] = {&o.id_key, &o.url_key, &o.title_key, &o.text_key, &o.html_key};
+    o.refuse_plain = false; /* the keys of the other side need not be those of this one */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (args_text(args, against_keys[i]))
+        if (args_text(args, against_keys[i])) {
             *keys[i] = args_text(args, against_keys[i]);
+            o.refuse_plain = true;
+        }
     if (args_text(args, "against-format"))
         o.format = args_text(args, "against-format");
     o.option_prefix = "against-";
