@@ -163,15 +163,19 @@ static const cli_command commands[] = {
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
-    {"similar", PLACE " ID|URL|FILE", "Find the documents of an index that are most similar to one.",
+    {"similar", "(--index DIR | --store URL | --in FILE) ID|URL|FILE", "Find the documents of an index or a file that are most similar to one.",
      "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
      "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
      "words takes the place of the JSON line (--print).\n"
      "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, which is the "
      "nearest; the exit code is 0.\n"
+     "With --in FILE the document is the one in that file (or folder, or several files) with this id, else the one in "
+     "the file of this name; --format and the keys are those of --in. Every document of --in is compared with it, so "
+     "that nothing is missed, and copies have lines of their own. For repeated questions an index is quicker: doppel "
+     "add --index DIR FILE.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
-     "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
+     "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
      "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
@@ -322,7 +326,8 @@ const cli_manual doppel_manual = {
     "who borrowed which passages from whom            overlap\n"
     "why two documents are alike, or one was removed  compare\n"
     "documents that arrive one at a time              add and check; serve, stream\n"
-    "the copies of one page among them                similar; check",
+    "  the copies of one page among them              similar; check\n"
+    "the copies of one page in a file                 similar --in corpus.jsonl page.html",
     "doppel dedup news.jsonl -o unique.jsonl --removed removed.jsonl\n"
     "doppel dedup --text-key title,body table.csv -o unique.csv\n"
     "doppel overlap essays/ --html page.html",
