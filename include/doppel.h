@@ -446,7 +446,8 @@ typedef struct doppel_input_options {
     uint64_t judge_first;      /* with refuse_bad: the first N records, at most 1024, are also judged by themselves */
     bool judge_holds;          /* emit nothing before that */
     const char *option_prefix; /* prefix of option names in messages, e.g. "against-"; may be NULL */
-    /* Called after the last record for each key of this struct or of extra_keys that no record has. May be NULL. */
+    /* Called after the last record for each key of this struct or of extra_keys that no record has; by a batch also for
+     * its fields (within, keep, count_by). May be NULL. */
     void (*unseen)(const char *key, void *user);
     const struct doppel_tables *tables; /* reads tables (below); must outlive the run; NULL: no tables are read */
     /* The format of all files, whatever their names and contents: jsonl, json, csv, tsv, warc, mbox, html, text or

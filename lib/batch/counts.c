@@ -161,6 +161,9 @@ static doppel_status count_values(doppel_batch *batch, doppel_error *error) {
         if (!batch->readings.reading[i].known)
             status = read_values(&r, &batch->readings.reading[i], error);
     dp_hashmap_free(&r.numbers);
+    const doppel_input_options *input = &batch->settings.input;
+    if (status == DOPPEL_OK && documents && !r.pairs && input->unseen)
+        input->unseen(batch->settings.options.count_by, input->user);
     if (status == DOPPEL_OK && !(scratch = malloc((r.pairs + 1) * sizeof *scratch)))
         status = dp_no_memory(error);
     if (status == DOPPEL_OK) {

@@ -379,15 +379,19 @@ static void print_result(dedup_job *job) {
     doppel_batch_get_stats(job->b.batch, &s);
     uint64_t documents = s.documents - s.known, removed = documents - s.kept;
     double share = documents ? 100 * (double)removed / (double)documents : 0.0;
+    char empty[64] = "";
+    if (s.empty)
+        snprintf(empty, sizeof empty, "; %llu ha%s no words", (unsigned long long)s.empty, s.empty == 1 ? "s" : "ve");
     if (job->output && args_flag(job->b.args, "annotate"))
-        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s",
+        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
                         (unsigned long long)removed, removed == 1 ? "" : "s", share, (unsigned long long)s.groups,
-                        s.groups == 1 ? "" : "s");
+                        s.groups == 1 ? "" : "s", empty);
     else
-        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s",
+        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
-                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s");
+                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s",
+                        empty);
     hint_shorter(job, removed);
     if (job->replaced)
         message("%llu record%s already had a field %s, %s, %s, %s or %s, which --annotate replaced",

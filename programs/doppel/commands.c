@@ -163,7 +163,8 @@ static const cli_command commands[] = {
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
-    {"similar", "(--index DIR | --store URL | --in FILE) ID|URL|FILE", "Find the documents of an index or a file that are most similar to one.",
+    {"similar", "(--index DIR | --store URL | --in FILE) ID|URL|FILE",
+     "Find the documents of an index or a file that are most similar to one.",
      "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
      "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
@@ -175,7 +176,8 @@ static const cli_command commands[] = {
      "that nothing is missed, and copies have lines of their own. For repeated questions an index is quicker: doppel "
      "add --index DIR FILE.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
-     "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
+     "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen "
+     "--limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
      "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
@@ -190,7 +192,8 @@ static const cli_command commands[] = {
      get_options, 1, SIZE_MAX, "needs an ID", NULL, cmd_get, TAKES_NAMES},
     {"remove", PLACE " ID|URL...", "Remove documents from an index: one JSON line each.",
      "A document is named by its id or, where there is no such id, by its URL; then the line has both. "
-     "\"removed\":false means that there was no such document; the exit code is 0. Copies linked to a removed document "
+     "\"removed\":false means that there was no such document, which is reported on stderr, with exit code 3. Copies "
+     "linked to a removed document "
      "no longer match either, and the next doppel compact erases them from disk; \"copies\" says how many there are. "
      "The count of duplicates of a document stays the same when one of its copies is removed.",
      "doppel remove --index seen article-17\ndoppel remove --index seen https://example.org/news\n"
