@@ -27,3 +27,9 @@ doppel remove --index seen typo a
 echo "exit $?"
 doppel remove -q --index seen typo
 echo "exit $?"
+echo "== several keys as several words"
+printf 'nr,question,answer\n1,what is it,some words\n' >qa.csv
+doppel dedup --text-key question answer qa.csv -o out.csv
+echo "exit $?"
+doppel dedup --text-key question other.csv qa.csv -o out.csv
+doppel dedup 'nothing*.csv' qa.csv --text-key question -o out.csv

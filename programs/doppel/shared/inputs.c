@@ -6,9 +6,11 @@
 #include "common/progress.h"
 #include "shared/outputs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +41,7 @@ static struct {
     char file[sizeof((doppel_error *)NULL)->file];
     uint64_t bad, repaired;  /* records of this file */
     uint64_t repaired_files; /* plain ones */
+    uint64_t closed_files;   /* could not even be opened */
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
@@ -97,10 +100,50 @@ static bool is_operand(const cli_args *args, const doppel_error *what) {
     return false;
 }
 
+/* The option of a key that was given; NULL: none was. */
+static const char *given_key(const cli_args *args) {
+    static const char *const options[] = {"text-key", "html-key", "title-key", "url-key", "id-key"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (args_text(args, options[i]))
+            return options[i];
+    return NULL;
+}
+
+/* Whether the first line of a file has a name as a word of its own: a column, or a member of a record. */
+static bool has_name(const char *path, const char *name) {
+    char line[4096];
+    size_t length = strlen(name);
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    if (!file || !fgets(line, sizeof line, file))
+        *line = 0;
+    for (const char *p = line; !found && (p = strstr(p, name)); p += length)
+        found = (p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* An INPUT that is not there, but is a column of another: several keys of an option are one word. */
+static void hint_keys(const cli_args *args, const char *missing) {
+    const char *option = given_key(args);
+    for (size_t i = 0; option && *missing && i < args->operand_count; i++)
+        if (has_name(args->operands[i], missing)) {
+            message("did you mean --%s %s,%s? Several keys are separated by commas", option, args_text(args, option),
+                    missing);
+            return;
+        }
+}
+
 /* Something about a whole file. */
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
+    bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
+    bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
     if (what->code != DOPPEL_OK || naming.repaired_files++ < NAMED)
         message_error(what);
+    naming.closed_files += closed;
+    if (closed && is_operand(args, what))
+        hint_keys(args, what->file);
     if (what->code != DOPPEL_OK && !naming.operand_left_out)
         naming.operand_left_out = is_operand(args, what);
 }
@@ -245,15 +288,19 @@ int against_paths(const cli_args *args, const char ***paths, size_t *count) {
 
 /* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
 static void report_counts(const doppel_input_counts *counts) {
-    char text[160];
+    char text[240];
+    uint64_t closed = naming.closed_files < counts->unopened ? naming.closed_files : counts->unopened;
     size_t used = 0;
     const struct {
         uint64_t count;
         const char *one, *many;
-    } parts[] = {{counts->bad, "record left out", "records left out"},
-                 {counts->repaired, "record repaired", "records repaired"},
-                 {counts->unopened, "file could not be read to its end", "files could not be read to their end"}};
-    for (size_t i = 0; i < 3; i++)
+    } parts[] = {
+        {counts->bad, "record left out", "records left out"},
+        {counts->repaired, "record repaired", "records repaired"},
+        {closed, "file could not be opened", "files could not be opened"},
+        {counts->unopened - closed, "file could not be read to its end", "files could not be read to their end"}};
+    naming.closed_files = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].count)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used ? ", " : "",
                                      (unsigned long long)parts[i].count,
