@@ -146,6 +146,10 @@ const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_fo
  * names, where that key was given. */
 bool dp_csv_has_keys(const char *head, size_t length, const doppel_input_options *options);
 
+/* Whether the bytes are a table of an office program: a ZIP file with a folder xl/ (Excel) or a type of its own
+ * (OpenDocument), or the older container of Excel with a part called Workbook, in UTF-16. */
+bool dp_is_spreadsheet(const char *bytes, size_t length);
+
 /* Whether the bytes begin as a page does. */
 bool dp_html_matches(const char *head, size_t length);
 

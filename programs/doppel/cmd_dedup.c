@@ -16,9 +16,13 @@
 
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
-     "write the kept documents to this file, as JSONL; to .csv or .tsv as unchanged rows of such inputs; to .parquet "
+     "write the kept documents to this file, as JSONL (also if it is called .json); to .csv or .tsv as unchanged rows "
+     "of such inputs; to .parquet "
      "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
-    OUTPUT_DIR_OPTION,
+    {"output-dir", 0, OPTION_FILE, "DIR",
+     "instead of --output: write one file for each input, with the same name, below this folder; a name that ends in "
+     ".bz2 or .xz gets .zst instead, and documents of other formats than JSONL, CSV, TSV and lines go to NAME.jsonl, "
+     "also those of an array (x.json.jsonl)"},
     {"removed", 0, OPTION_OUTPUT, "FILE",
      "write a line for each removed document: its id, the id of its original, and the reason; --output is optional "
      "then"},
@@ -392,6 +396,7 @@ static void print_result(dedup_job *job) {
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
                         (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s",
                         empty);
+    tell_jsonl(job->b.args);
     hint_shorter(job, removed);
     if (job->replaced)
         message("%llu record%s already had a field %s, %s, %s, %s or %s, which --annotate replaced",
