@@ -417,13 +417,11 @@ static void put_piece(text_writer *pen, const char *text, size_t length) {
     put_words(pen, text + tail, text + length);
 }
 
-/* A passage that both texts have. The colours 1 to 6 alternate. */
+/* A passage that both texts have: where there are colours, what only one of them has stands out instead. */
 static void put_shared(text_writer *pen, const char *text, size_t length, size_t number) {
     char mark[32];
     if (pen->colour) {
-        fprintf(pen->file, "\033[1;3%dm", (int)(number % 6 + 1));
         put_piece(pen, text, length);
-        fputs("\033[0m", pen->file);
     } else {
         put_word(pen, mark, (size_t)snprintf(mark, sizeof mark, "[%zu:", number + 1));
         put_piece(pen, text, length);
@@ -432,11 +430,12 @@ static void put_shared(text_writer *pen, const char *text, size_t length, size_t
     }
 }
 
-static void put_other(text_writer *pen, const char *text, size_t length) {
+/* What is in no shown passage, in the colour of its side, as among the differences. */
+static void put_other(text_writer *pen, const char *text, size_t length, bool is_b) {
     if (!length)
         return;
     if (pen->colour)
-        fputs("\033[2m", pen->file);
+        fputs(is_b ? "\033[1;32m" : "\033[1;31m", pen->file);
     put_piece(pen, text, length);
     if (pen->colour)
         fputs("\033[0m", pen->file);
@@ -464,13 +463,13 @@ static void show_text(FILE *file, const shown_text *shown, bool colour) {
     size_t at = 0, next;
     fprintf(file, "%*s", INDENT, "");
     while ((next = next_passage(shown, at)) != SIZE_MAX) {
-        put_other(&pen, shown->text + at, start_of(shown, next) - at);
+        put_other(&pen, shown->text + at, start_of(shown, next) - at, shown->is_b);
         pen.glue = start_of(shown, next) && !is_space(shown->text[start_of(shown, next) - 1]);
         put_shared(&pen, shown->text + start_of(shown, next), end_of(shown, next) - start_of(shown, next), next);
         at = end_of(shown, next);
         pen.glue = at < shown->length && !is_space(shown->text[at]);
     }
-    put_other(&pen, shown->text + at, shown->length - at);
+    put_other(&pen, shown->text + at, shown->length - at, shown->is_b);
     fputc('\n', file);
 }
 
@@ -567,7 +566,7 @@ static void print_passages(const comparison *c) {
         words += c->passages.passage[i].words;
     printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; shown in colour" : "");
+           words == 1 ? "" : "s", colour && c->passages.count ? "; what is in none is in colour" : "");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);

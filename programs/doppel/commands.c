@@ -44,6 +44,7 @@ static const cli_command commands[] = {
      "and all INPUTs have that format, and lines of --format lines. Other rows become JSONL with all their columns; "
      "documents of other formats become JSONL with id, url, title and text. --removed lists the removed documents, "
      "each with its original; --removed-documents writes the documents themselves.\n"
+     "--annotate writes one file, so that it cannot be combined with --output-dir, except for Parquet.\n"
      "The inputs are never changed. To undo: delete OUT, or add the documents of --removed-documents to it.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
@@ -277,7 +278,8 @@ static const cli_command commands[] = {
      "brokers in unique duplicates dead-letter index store group"},
     {"compare", "A B", "Compare two documents: every measure, what they share, and how they differ.",
      "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
-     "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
+     "documents of an index that keeps texts. On a terminal, what is in no shared passage is in colour (NO_COLOR=1 "
+     "turns this "
      "off); --html FILE writes a page with the passages side by side.\n"
      "Why was a document removed? --removed LIST compares it with its original, and says for what reason.",
      "doppel compare old.txt new.txt\ndoppel compare old.txt new.txt --html page.html\n"
