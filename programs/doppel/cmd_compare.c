@@ -103,6 +103,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     doppel_error error = {0};
     options.threads = 1;
     options.progress = NULL;
+    options.refuse_plain = false; /* a record may be compared with a text */
     doppel_status status = doppel_page_reader_create(&side->reader);
     if (status == DOPPEL_OK)
         status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
@@ -212,7 +213,10 @@ static int read_by_id(const cli_args *args, comparison *c) {
     free(paths);
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         if (!search.side[i]->text)
-            message("%s: no document of --in has this id", search.id[i]);
+            message("%s: no document of --in has this id%s", search.id[i],
+                    c->original && i == 1 ? "; it is the original: if it is one of --against, give that file with a "
+                                            "second --in"
+                                          : "");
         else if (search.twice[i])
             message("%s: more than one document of --in has this id", search.id[i]);
         else
@@ -224,6 +228,15 @@ static int read_by_id(const cli_args *args, comparison *c) {
 
 /* ---- the original, in a list of removed documents ---- */
 
+/* Adds the similarity of a line of the list to the reason, in six digits. */
+static void add_similarity(comparison *c, doppel_slice similarity) {
+    char *reason = c->reason, digits[32] = "";
+    memcpy(digits, similarity.data, similarity.length < sizeof digits ? similarity.length : sizeof digits - 1);
+    if (asprintf(&c->reason, "%s, similarity %.6g", reason, strtod(digits, NULL)) < 0)
+        c->reason = NULL;
+    free(reason);
+}
+
 /* doppel_work.document: a line of the list, whose originalId is read as its text. */
 static doppel_status find_removed(void *state, const doppel_document *d, doppel_output *output) {
     (void)output;
@@ -232,12 +245,10 @@ static doppel_status find_removed(void *state, const doppel_document *d, doppel_
     if (c->original || d->id.length != strlen(id) || memcmp(d->id.data, id, d->id.length) != 0)
         return DOPPEL_OK;
     doppel_slice reason = d->extra[0], similarity = d->extra[1];
-    bool measured = similarity.data && similarity.length;
     c->original = strndup(d->text.data, d->text.length);
-    int printed = asprintf(&c->reason, "%.*s%s%.*s", (int)(reason.data ? reason.length : 0),
-                           reason.data ? reason.data : "", measured ? ", similarity " : "",
-                           measured ? (int)similarity.length : 0, measured ? similarity.data : "");
-    c->reason = printed < 0 ? NULL : c->reason;
+    c->reason = strndup(reason.data ? reason.data : "", reason.data ? reason.length : 0);
+    if (c->reason && similarity.data && similarity.length)
+        add_similarity(c, similarity);
     return c->original && c->reason ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -257,8 +268,13 @@ static int read_removed(const cli_args *args, comparison *c) {
     options.unseen = NULL;
     int code = run_paths(&path, 1, &options, &work, NULL);
     if (code == EXIT_DONE && !c->original) {
-        message("%s: %s does not list it, so it was not removed", c->given[0], path);
-        code = EXIT_INPUT;
+        /* It may be misspelt. */
+        c->given[1] = c->given[0];
+        if (args_text(args, "in"))
+            code = read_by_id(args, c);
+        if (code == EXIT_DONE)
+            message("%s: %s does not list it, so it was not removed", c->given[0], path);
+        code = code == EXIT_DONE ? EXIT_INPUT : code;
     }
     c->given[1] = c->original;
     return code;
@@ -389,7 +405,7 @@ static void print_passages(const comparison *c) {
         words += c->passages.passage[i].words;
     printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; shown in colour" : "");
+           words == 1 ? "" : "s", colour && c->passages.count ? "; what is in none is in colour" : "");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);

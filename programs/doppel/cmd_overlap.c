@@ -180,13 +180,27 @@ static void put_found(text_buffer *out, const doppel_overlap_counts *counts) {
                 counts->pairs == 1 ? "s" : "");
 }
 
+/* "No two of 12 documents share that much; ..." */
+static void put_none(text_buffer *out, const doppel_overlap_counts *counts) {
+    text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
+                (unsigned long long)(counts->input.documents + counts->against.documents));
+}
+
+/* The same on stderr, where lines or a page are written. */
+static void tell_none(const doppel_overlap_counts *counts) {
+    text_buffer out = {0};
+    put_none(&out, counts);
+    if (!out.failed)
+        message_summary("%.*s", (int)out.length, out.data);
+    text_free(&out);
+}
+
 static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts *counts) {
     text_buffer *out = &job->search.line;
     int columns = terminal_columns(stdout);
     if (!counts->pairs) {
-        text_format(out,
-                    "No two of %llu documents share that much; a smaller --words N or --containment C finds more.\n",
-                    (unsigned long long)(counts->input.documents + counts->against.documents));
+        put_none(out, counts);
+        text_put(out, "\n");
         return search_write_line(&job->search);
     }
     put_found(out, counts);
@@ -328,6 +342,8 @@ static int find(overlap_job *job, const char *const *against, size_t against_cou
         int written = writer_close(&job->html, whole ? EXIT_DONE : EXIT_STORE);
         code = code || !whole ? code : written;
     }
+    if (whole && !job->ranking && !counts.pairs)
+        tell_none(&counts);
     return whole && args_flag(args, "json") ? print_summary(f, &counts, code) : code;
 }
 
