@@ -86,11 +86,12 @@ const route_info routes[] = {
                  "{\"id\":\"ferry\",...,\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
     {"POST", "/v1/batch", "Check or add many documents",
-     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. A bad line "
+     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. Fields that "
+     "are not known are ignored, as doppel add does. A bad line "
      "does not stop the others; after 1,000 of them, consecutive bad lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
      "cut, whose line is the first that was not processed: send the rest in another batch.",
-     RIGHT_READ, BODY_LINES, &shape_document, true, RUN_WORKER, handle_batch, "application/x-ndjson",
+     RIGHT_READ, BODY_LINES, &shape_record, true, RUN_WORKER, handle_batch, "application/x-ndjson",
      .parameters =
          {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
      .operation = "processBatch", .tag = "documents",

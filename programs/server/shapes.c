@@ -58,6 +58,16 @@ const shape_info shape_document = {
     true,
     "url|title|text|html"};
 
+/* Files of records have fields for other programs, which doppel add passes over, too. */
+const shape_info shape_record = {
+    "Record",
+    "A document as a line of a batch: at least one of url, title, text and html, and the fields that the index keeps; "
+    "other fields are ignored.",
+    document_fields,
+    true,
+    true,
+    "url|title|text|html"};
+
 static const field side_fields[] = {
     {"text", STRING_OR_NULL, .help = "a text"},
     {"html", STRING_OR_NULL, .help = "an HTML page, if there is no text"},
@@ -640,12 +650,27 @@ static bool check_field(checker *c, const field *f, const json_value *value, con
     return value->kind != JSON_ARRAY || check_array(c, f, value, pointer);
 }
 
+/* The fields that an object may have, in words. */
+static void fields_named(const checker *c, const shape_info *shape, char *to, size_t room) {
+    size_t used = 0, kept = shape->kept && c->index ? c->index->fields.count : 0;
+    to[0] = 0;
+    for (const field *f = shape->fields; f->name && used < room; f++)
+        used += (size_t)snprintf(to + used, room - used, "%s%s", used ? ", " : "", f->name);
+    for (size_t i = 0; i < kept && used < room; i++)
+        used += (size_t)snprintf(to + used, room - used, "%s%s", used ? ", " : "", c->index->fields.names[i]);
+}
+
+static bool unknown_field(checker *c, const shape_info *shape, const json_value *value, const char *pointer) {
+    char fields[480];
+    int length = (int)(value->key.length < 100 ? value->key.length : 100);
+    fields_named(c, shape, fields, sizeof fields);
+    return wrong(c, pointer, "unknown field \"%.*s\"; %s%s", length, value->key.data,
+                 fields[0] ? "the fields are " : "no fields are possible here", fields);
+}
+
 static bool check_other(checker *c, const shape_info *shape, const json_value *value, const char *pointer) {
-    if (shape->open)
-        return true;
     if (!shape->kept || !is_kept(c, value))
-        return wrong(c, pointer, "unknown field \"%.*s\"", (int)(value->key.length < 100 ? value->key.length : 100),
-                     value->key.data);
+        return shape->open || unknown_field(c, shape, value, pointer);
     return value->kind == JSON_STRING || value->kind == JSON_NUMBER || value->kind == JSON_NULL ||
            wrong(c, pointer, "a kept field must be a string or a number, not %s", json_kind_name(value->kind));
 }
