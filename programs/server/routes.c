@@ -103,13 +103,14 @@ const route_info routes[] = {
                  "\"ferry\",...}\n{\"id\":\"bridge\",\"isDuplicate\":false,...}"},
      .answers = {{200, &shape_line, "one line each"}}},
     {"GET", "/v1/documents/{id}/copies", "List the copies of a document",
-     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL. The "
-     "document's `duplicates` counts all that came, remembered or not.",
+     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL; of a "
+     "copy, those of its original. The document's `duplicates` counts all that came, remembered or not.",
      RIGHT_READ, BODY_NONE, NULL, true, RUN_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
      .operation = "listCopies", .tag = "documents",
      .example = {"/v1/documents/ferry/copies", NULL,
-                 "{\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":null}"},
-     .answers = {{200, &shape_listed, "a page of them"}, NO_DOCUMENT}},
+                 "{\"original\":\"ferry\",\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":"
+                 "null}"},
+     .answers = {{200, &shape_copies, "a page of them"}, NO_DOCUMENT}},
     {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
      BODY_NONE, NULL, true, RUN_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilarToDocument", .tag = "documents",

@@ -289,6 +289,17 @@ static const field listed_fields[] = {
 };
 const shape_info shape_listed = {"Listed", "A page of documents.", listed_fields, false, false, NULL};
 
+static const field copies_fields[] = {
+    {"original", ANY_STRING, .required = true,
+     .help = "the id of the document whose copies these are; of a copy that was asked for, its original, which may be "
+             "gone"},
+    {"documents", ANY_ARRAY, .required = true, .help = "its copies, without their texts", .shape = &shape_stored},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
+    END,
+};
+const shape_info shape_copies = {"Copies", "A page of the copies of a document.", copies_fields, false, false, NULL};
+
 static const field histogram_fields[] = {
     {"count", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
     {"sum", ANY_NUMBER, .required = true, .help = "of all", .whole = true},
