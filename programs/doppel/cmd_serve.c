@@ -10,7 +10,8 @@ const cli_option serve_options[] = {
     {"indexes", 0, OPTION_FILE, "DIR", "the folder of further indexes, which are created and dropped through the API"},
     {"backups", 0, OPTION_FILE, "DIR", "the folder for backups requested through the API"},
     {"tokens", 0, OPTION_FILE, "FILE",
-     "access tokens, one per line: NAME RIGHT TOKEN, where RIGHT is read, write or admin; reloaded on SIGHUP"},
+     "access tokens, one per line: NAME RIGHT TOKEN, where RIGHT is read, write or admin, and TOKEN has at least 16 "
+     "bytes; other users must not be able to read the file (chmod 600); reloaded on SIGHUP"},
     {"certificate", 0, OPTION_FILE, "FILE", "serve TLS with this certificate (PEM), and --key"},
     {"key", 0, OPTION_FILE, "FILE", "the private key of --certificate"},
     {"origins", 0, OPTION_TEXT, "LIST",

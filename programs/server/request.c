@@ -279,7 +279,6 @@ static bool find_route(request *r, const request_head *head, char **query) {
 }
 
 static bool has_right(request *r, const request_head *head) {
-    static const char *const names[] = {"", "read", "write", "admin"};
     right_kind needs = r->route->needs;
     if (needs == RIGHT_NONE)
         return true;
@@ -291,7 +290,7 @@ static bool has_right(request *r, const request_head *head) {
     else if (r->right == RIGHT_NONE)
         request_problem(r, PROBLEM_NO_TOKEN, NULL, "send the header Authorization: Bearer TOKEN");
     else if (r->right < needs)
-        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs a token with the right %s", names[needs]);
+        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs a token with the right %s", right_names[needs]);
     return r->right >= needs;
 }
 

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+const char *const right_names[] = {"", "read", "write", "admin"};
 const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 
 #define LIMIT(otherwise_, most_) \
@@ -313,6 +314,10 @@ const route_info routes[] = {
                  {404, &shape_problem, "there is none"},
                  {409, &shape_problem, "it is the default index, or another change is in progress"},
                  NO_INDEXES}},
+    {"GET", "/v1/session", "What the caller may do", "The right of the token that the request came with.", RIGHT_READ,
+     BODY_NONE, NULL, false, RUN_QUICK, handle_session, .operation = "getSession", .tag = "server",
+     .example = {"/v1/session", NULL, "{\"tokens\":false,\"name\":null,\"right\":\"admin\"}"},
+     .answers = {{200, &shape_session, "the right"}}},
     {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK, handle_metrics,
      "text/plain; version=0.0.4; charset=utf-8", .operation = "getMetrics", .tag = "server",
      .example = {"/metrics", NULL, "...\ndoppel_uptime_seconds ...\n..."}, .answers = {{200, NULL, "text"}}},

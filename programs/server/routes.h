@@ -9,6 +9,7 @@
 struct request;
 
 typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
+extern const char *const right_names[]; /* "" for RIGHT_NONE */
 
 /* BODY_LINES: NDJSON; BODY_FILE: any file of documents. */
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
@@ -58,8 +59,8 @@ extern const shape_info shape_document, shape_record, shape_comparison, shape_re
     shape_backup_options;
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_copies, shape_similar, shape_folded,
     shape_compared, shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health,
-    shape_line, shape_problem, shape_removed, shape_done, shape_run, shape_run_examples, shape_run_groups,
-    shape_run_pair;
+    shape_line, shape_problem, shape_removed, shape_done, shape_session, shape_run, shape_run_examples,
+    shape_run_groups, shape_run_pair;
 
 /* ---- problems ---- */
 

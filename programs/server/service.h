@@ -303,6 +303,7 @@ void handle_repeat_run(request *r);
 void handle_run_kept(request *r);
 void handle_run_removed(request *r);
 void handle_delete_run(request *r);
+void handle_session(request *r);
 void handle_metrics(request *r);
 void handle_health(request *r);
 void handle_ready(request *r);

@@ -432,6 +432,15 @@ static const field done_fields[] = {
 };
 const shape_info shape_done = {"Done", "What was done.", done_fields, false, false, NULL};
 
+static const field session_fields[] = {
+    {"tokens", ANY_BOOL, .required = true, .help = "whether requests need a token"},
+    {"name", STRING_OR_NULL, .required = true, .help = "of the token; null: none is needed"},
+    {"right", ANY_STRING, .required = true, .help = "what it may do; each right includes those before it",
+     .choices = "read|write|admin"},
+    END,
+};
+const shape_info shape_session = {"Session", "The rights of the caller.", session_fields, false, false, NULL};
+
 #define RUN_NUMBER COUNT("number", "its place among the documents of the file, from 0")
 
 static const field run_copy_fields[] = {

@@ -623,6 +623,9 @@ class Rights(unittest.TestCase):
             run = server.ask("POST", "/v1/runs", b"", {**LINES, **writes})[2]
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}", headers=reads)[0], 200)
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}/groups", headers=reads)[0], 200)
+            self.assertEqual([server.ask("GET", "/v1/session", headers=rights)[2] for rights in (reads, writes)],
+                             [{"tokens": True, "name": "reader", "right": "read"}, {"tokens": True, "name": "writer", "right": "write"}])
+            self.assertEqual(server.ask("GET", "/v1/session")[0], 401)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
             self.assertEqual(server.ask("POST", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=writes)[0], 200)
