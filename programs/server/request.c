@@ -377,8 +377,9 @@ static bool take_parameters(request *r, char *query) {
     }
     for (int i = 0; i < MAX_PARAMETERS && r->route->parameters[i].name; i++)
         if (r->route->parameters[i].required && !r->given[i]) {
-            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is missing; it is one of: %s",
-                            r->route->parameters[i].name, r->route->parameters[i].choices);
+            const parameter *p = &r->route->parameters[i];
+            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is missing; it is %s%s", p->name,
+                            p->choices ? "one of: " : "", p->choices ? p->choices : p->help);
             return false;
         }
     return true;
@@ -450,8 +451,10 @@ static bool expect_body(request *r, const request_head *head) {
         return false;
     }
     r->body.max_ratio = r->service->options.max_ratio;
-    if (r->route->body == BODY_FILE)
+    if (r->route->body == BODY_FILE) {
+        snprintf(r->sent_type, sizeof r->sent_type, "%s", type);
         return upload_begin(r);
+    }
     return r->route->body != BODY_LINES || batch_begin(r);
 }
 
@@ -655,6 +658,7 @@ void request_free(request *r) {
     json_free(&r->json);
     text_free(&r->content);
     text_free(&r->answer);
+    text_free(&r->disposition);
     free(r);
 }
 

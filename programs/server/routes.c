@@ -30,8 +30,16 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { 409, &shape_problem, "it is not done yet, or it failed" }
 #define RUN_SIMILARITY \
     { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
-#define TEXT_KEY \
-    { .name = "textKey", .help = "the field that has the text (text)", .example = "body", .least = 1, .most = 255 }
+#define TEXT_KEY                                                                                                   \
+    {                                                                                                              \
+        .name = "textKey", .help = "the field that has the text (text); several, separated by commas, are joined", \
+        .example = "body", .least = 1, .most = 255                                                                 \
+    }
+#define COPIES                                                                                                         \
+    {                                                                                                                  \
+        .name = "copies", .help = "at most this many copies of each group", .otherwise = "6", .most = RUN_COPIES_MOST, \
+        .whole = true                                                                                                  \
+    }
 #define ID_KEY \
     { .name = "idKey", .help = "the field that has the id (id)", .example = "key", .least = 1, .most = 255 }
 #define NO_INDEXES \
@@ -197,7 +205,8 @@ const route_info routes[] = {
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
      "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
-     "detected by the extension of name or by the first bytes; gzip, zstd, bzip2 and xz are decompressed. A document "
+     "detected by the extension of name, by a Content-Type of CSV or TSV, or by the first bytes; gzip, zstd, bzip2 and "
+     "xz are decompressed. A document "
      "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run "
      "while its file is sent, choose its id.",
      RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,
@@ -235,14 +244,34 @@ const route_info routes[] = {
     {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far, in the beginning of the file first.", RIGHT_READ,
      BODY_NONE, NULL, false, RUN_QUICK, handle_show_run, .operation = "getRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL,
-                 "{...,\"documents\":2,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
+                 "{...,\"documents\":2,\"empty\":0,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
-    {"GET", "/v1/runs/{id}/groups", "List the largest groups of a run at a threshold",
-     "Known in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.", RIGHT_READ,
-     BODY_NONE, NULL, false, RUN_QUICK, handle_run_groups, .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)},
-     .operation = "listRunGroups", .tag = "runs",
+    {"GET", "/v1/runs/{id}/groups", "List the groups of a run at a threshold",
+     "The largest first, a page at a time: go on with cursor, until next is null; `groups` is the number of all. Known "
+     "in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.",
+     RIGHT_READ, BODY_NONE, NULL, false, RUN_WORKER, handle_run_groups,
+     .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS_MOST), CURSOR, COPIES}, .operation = "listRunGroups",
+     .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/groups?similarity=0.9&limit=5", NULL, "{\"similarity\":0.9,...}"},
      .answers = {{200, &shape_run_groups, "the groups"}, NO_RUN}},
+    {"GET", "/v1/runs/{id}/document", "Say why a document of a run is removed",
+     "Whether it is kept or removed at a threshold, of which document it is a copy, and its group. Where several have "
+     "this id, the first of them that is removed.",
+     RIGHT_READ, BODY_NONE, NULL, false, RUN_WORKER, handle_run_document,
+     .parameters = {{.name = "id",
+                     .help = "of the document; one without an id is NAME:LINE",
+                     .example = "b",
+                     .least = 1,
+                     .most = 4096,
+                     .required = true},
+                    RUN_SIMILARITY,
+                    COPIES},
+     .operation = "getRunDocument", .tag = "runs",
+     .example = {"/v1/runs/5d1f8a0c6e2b4f97/document?id=b", NULL,
+                 "{...,\"id\":\"b\",...,\"kept\":false,\"originalId\":\"a\",\"originalNumber\":0,\"reason\":"
+                 "\"content_hash\",\"originalSimilarity\":1,\"group\":{...,\"size\":2,...}}"},
+     .answers = {{200, &shape_run_document, "what is decided"},
+                 {404, &shape_problem, "there is no such run or document"}}},
     {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
      "The pairs just below and just above it, with their texts.", RIGHT_READ, BODY_NONE, NULL, false, RUN_QUICK,
      handle_run_examples,
@@ -257,20 +286,23 @@ const route_info routes[] = {
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/examples?similarity=0.8", NULL, "{\"examples\":[]}"},
      .answers = {{200, &shape_run_examples, "the pairs"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/pair", "Show two documents of a run",
-     "With their texts, to compare them: documents of the largest groups or of examples.", RIGHT_READ, BODY_NONE, NULL,
-     false, RUN_QUICK, handle_run_pair,
+     "With their texts, to compare them: documents of groups or of examples.", RIGHT_READ, BODY_NONE, NULL, false,
+     RUN_QUICK, handle_run_pair,
      .parameters =
          {{.name = "a", .help = "`number` of one document", .otherwise = "0", .most = UINT32_MAX, .whole = true},
           {.name = "b", .help = "`number` of the other", .otherwise = "0", .most = UINT32_MAX, .whole = true}},
      .operation = "showRunPair", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/pair?a=0&b=1", NULL, "{\"a\":{\"number\":0,\"id\":\"a\",...},\"b\":{...}}"},
      .answers = {{200, &shape_run_pair, "the two"}, {404, &shape_problem, "there is no such run or document"}}},
-    {"GET", "/v1/runs/{id}/kept", "Get the kept documents", "As doppel dedup writes them: a record per line.",
+    {"GET", "/v1/runs/{id}/kept", "Get the kept documents",
+     "As doppel dedup writes them: rows of CSV and TSV (by the name of the file) as they are there, under their "
+     "header; "
+     "other documents as a record per line. Content-Disposition has a name for the file.",
      RIGHT_READ, BODY_NONE, NULL, false, RUN_WORKER, handle_run_kept, "application/x-ndjson",
      .parameters = {RUN_SIMILARITY}, .operation = "getKept", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/kept", NULL,
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
-     .answers = {{200, NULL, "the records"}, NO_RUN, RUN_NOT_DONE}},
+     .answers = {{200, NULL, "the rows or records", RUN_FILE_TYPES}, NO_RUN, RUN_NOT_DONE}},
     {"GET", "/v1/runs/{id}/removed", "List the removed documents",
      "As doppel dedup --removed writes it: a line each, with the id of its original.", RIGHT_READ, BODY_NONE, NULL,
      false, RUN_WORKER, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},

@@ -60,7 +60,7 @@ extern const shape_info shape_document, shape_record, shape_comparison, shape_re
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_copies, shape_similar, shape_folded,
     shape_compared, shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health,
     shape_line, shape_problem, shape_removed, shape_done, shape_session, shape_run, shape_run_examples,
-    shape_run_groups, shape_run_pair;
+    shape_run_groups, shape_run_pair, shape_run_document;
 
 /* ---- problems ---- */
 
@@ -129,6 +129,7 @@ typedef struct answer_info {
     int status;              /* 0 ends a list */
     const shape_info *shape; /* NULL: not JSON */
     const char *help;
+    const char *types; /* of its content, separated by |; NULL: that of the route */
 } answer_info;
 
 /* A request that works, for docs/HTTP.md, where they are carried out in order, and for /openapi.json. */

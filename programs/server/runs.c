@@ -25,13 +25,24 @@ enum {
 
 /* ---- one run ---- */
 
+void run_result_give(runs *all, run_result *result) {
+    if (!result)
+        return;
+    pthread_mutex_lock(&all->lock);
+    bool last = !--result->users;
+    pthread_mutex_unlock(&all->lock);
+    if (!last)
+        return;
+    run_result_free(result);
+    free(result);
+}
+
 static void run_free(file_run *r) {
     if (r->file >= 0)
         close(r->file);
     if (r->folder)
         run_folder_remove(r->folder);
-    run_result_free(r->result);
-    free(r->result);
+    run_result_give(r->all, r->result); /* a request may still read it */
     run_fields_free(&r->fields);
     free(r->name);
     free(r->folder);
@@ -66,7 +77,7 @@ bool run_is_stopped(const file_run *r) {
     return __atomic_load_n(&r->stop, __ATOMIC_RELAXED) == RUN_STOP;
 }
 
-/* ---- the name of a file ---- */
+/* ---- what clients see of the library's words ---- */
 
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to) {
     const char *from = text.data, *end = text.data + text.length;
@@ -83,7 +94,7 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
     return to->failed ? (doppel_slice){"", 0} : (doppel_slice){to->data, to->length};
 }
 
-void run_replace_path_in_error(const file_run *r, doppel_error *error) {
+void run_rewrite_error(const file_run *r, doppel_error *error) {
     text_buffer replaced = {0};
     doppel_slice shown = run_replace_path(doppel_slice_of(error->message), doppel_slice_of(r->path),
                                           doppel_slice_of(r->name), &replaced);
@@ -97,7 +108,7 @@ void run_replace_path_in_error(const file_run *r, doppel_error *error) {
 /* Says why a run failed. Messages about files that cannot be written name folders of the server. */
 static void set_failure(file_run *r, doppel_status status, doppel_error *error) {
     const char *why = error->message[0] ? error->message : doppel_status_name(status);
-    run_replace_path_in_error(r, error);
+    run_rewrite_error(r, error);
     if (status == DOPPEL_ERROR_IO)
         why = "the server has no room on its disk for this, or cannot read it back";
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -125,8 +136,7 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     r->thread_ended = ended;
     run_change(r);
     pthread_mutex_unlock(&all->lock);
-    run_result_free(result);
-    free(result);
+    run_result_give(all, result);
     run_fields_free(&old_fields);
     return ended;
 }
@@ -160,6 +170,8 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
     pthread_mutex_lock(&r->all->analysis);
     if (result)
         *status = run_analyse(&input, result, error);
+    if (result)
+        result->users = 1;
     if (*status == DOPPEL_OK)
         *from = result->from;
     pthread_mutex_unlock(&r->all->analysis);
@@ -228,14 +240,18 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
+/* Whether a request that waits for a run still has to. */
+static bool waits_on(const file_run *r, const request *one, uint64_t now) {
+    return r->version <= (uint64_t)request_number(one, "after") && !r->deleted && now - one->began < WAIT_MOST;
+}
+
 /* Takes the requests that need not wait any longer off a run, and puts them at the head of a list. The lock is held by
  * the caller. */
 static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
         request *one = *at;
-        bool changed = r->version > (uint64_t)request_number(one, "after") || r->deleted;
-        if (!changed && !all_of_them && now - one->began < WAIT_MOST) {
+        if (!all_of_them && waits_on(r, one, now)) {
             at = &one->next;
             continue;
         }
@@ -353,6 +369,13 @@ static const char *ending_of(const char *name) {
     return "";
 }
 
+/* The same by the type of the body. */
+static const char *ending_of_type(const char *type) {
+    return !strncasecmp(type, "text/csv", 8)                     ? ".csv"
+           : !strncasecmp(type, "text/tab-separated-values", 25) ? ".tsv"
+                                                                 : "";
+}
+
 static bool copy_text(const char *from, char **to) {
     *to = from ? strdup(from) : NULL;
     return !from || *to;
@@ -366,6 +389,7 @@ void run_no_room(request *r, const char *what) {
 /* Fills in a new run by the parameters of its request; false: a problem is the answer. The lock is held. */
 static bool fill_in(runs *all, request *r, file_run *made) {
     const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *ending = ending_of(name);
+    ending = *ending ? ending : ending_of_type(r->sent_type);
     made->all = all;
     made->similarity = request_number(r, "similarity");
     made->began = (uint64_t)time(NULL);
@@ -433,6 +457,7 @@ void runs_open(runs *all, service *s) {
     *all = (runs){.service = s, .folder_lock = -1};
     pthread_mutex_init(&all->lock, NULL);
     pthread_mutex_init(&all->analysis, NULL);
+    pthread_mutex_init(&all->decision, NULL);
     pthread_cond_init(&all->change, NULL);
 }
 
@@ -455,6 +480,7 @@ void runs_close(runs *all) {
     free(all->folder);
     pthread_mutex_destroy(&all->lock);
     pthread_mutex_destroy(&all->analysis);
+    pthread_mutex_destroy(&all->decision);
     pthread_cond_destroy(&all->change);
     *all = (runs){0};
 }

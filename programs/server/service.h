@@ -144,8 +144,9 @@ typedef struct request {
     right_kind right;
     bool wrong_token; /* it came with an unknown token */
     /* What is received. */
-    uint64_t began;    /* microseconds */
-    uint64_t received; /* bytes, as they came */
+    uint64_t began;     /* microseconds */
+    uint64_t received;  /* bytes, as they came */
+    char sent_type[40]; /* Content-Type of a file; it may be cut */
     body body;
     text_buffer content; /* JSON, decompressed */
     size_t buffered;     /* of it, what is counted */
@@ -168,6 +169,7 @@ typedef struct request {
     text_buffer answer;
     spool *spool; /* in place of `answer` */
     char allow[64], location[160];
+    text_buffer disposition; /* Content-Disposition; empty: none */
     unsigned retry_after;
     const struct console_file *file; /* in place of both */
     /* For those who work on it. */
@@ -299,6 +301,7 @@ void handle_run_events(request *r);
 void handle_run_examples(request *r);
 void handle_run_pair(request *r);
 void handle_run_groups(request *r);
+void handle_run_document(request *r);
 void handle_repeat_run(request *r);
 void handle_run_kept(request *r);
 void handle_run_removed(request *r);

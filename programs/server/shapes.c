@@ -457,7 +457,8 @@ static const field run_group_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "of the kept document"},
     {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
     COUNT("size", "documents, including the kept one"),
-    {"copies", ANY_ARRAY, .required = true, .help = "the first of the removed ones", .shape = &shape_run_copy},
+    {"copies", ANY_ARRAY, .required = true, .help = "the first of the removed ones, 6 unless asked otherwise",
+     .shape = &shape_run_copy},
     END,
 };
 static const shape_info shape_run_group = {
@@ -501,6 +502,7 @@ static const field run_members[] = {
      .help = "of these, that with the longest values, which is often the text; null: none has long values"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
+    COUNT("empty", "of these, those without words, which are copies of no other"),
     COUNT("bad", "records that could not be read"),
     {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
     RUN_COUNTS,
@@ -517,11 +519,34 @@ static const field run_groups_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
     COUNT("documents", "that were analysed so far"),
     RUN_COUNTS,
-    {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    {"largest", ANY_ARRAY, .required = true,
+     .help = "the groups, the largest first; those of the same size in the order of their kept documents",
+     .shape = &shape_run_group},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
     END,
 };
 const shape_info shape_run_groups = {
     "RunGroups", "The groups of a run at a threshold.", run_groups_fields, false, false, NULL};
+
+static const field run_document_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
+    RUN_NUMBER,
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", STRING_OR_NULL, .required = true,
+     .help = "its title, or how its text begins; null: it is near no other document, so that it is not kept here"},
+    {"kept", ANY_BOOL, .required = true, .help = "whether it is kept"},
+    {"originalId", STRING_OR_NULL, .required = true, .help = "of a removed one: the kept document it is a copy of"},
+    {"originalNumber", NUMBER_OR_NULL, .required = true, .help = "of a removed one: the number of that document",
+     .whole = true},
+    {"reason", STRING_OR_NULL, .required = true, .help = "of a removed one: why", .choices = REASONS},
+    {"originalSimilarity", NUMBER_OR_NULL, .required = true, .help = "of a removed one: to that document"},
+    {"group", ANY_OBJECT, .help = "the documents of which one is kept, if it is one of several",
+     .shape = &shape_run_group},
+    END,
+};
+const shape_info shape_run_document = {
+    "RunDocument", "What is decided on a document of a run.", run_document_fields, false, false, NULL};
 
 static const field run_text_fields[] = {
     RUN_NUMBER,
