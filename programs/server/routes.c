@@ -207,7 +207,8 @@ const route_info routes[] = {
      "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
      "detected by the extension of name, by a Content-Type of CSV or TSV, or by the first bytes; gzip, zstd, bzip2 and "
      "xz are decompressed. A document "
-     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off. To watch a run "
+     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off; where there is no "
+     "room for another file, also once it is finished and was not asked for for a minute (--run-idle). To watch a run "
      "while its file is sent, choose its id.",
      RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,
      .parameters = {{.name = "id",
@@ -231,6 +232,11 @@ const route_info routes[] = {
                  "{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}"},
      .answers = {{201, &shape_run, "the file is here, and is being analysed"},
                  {409, &shape_problem, "there is a run with this id"}}},
+    {"GET", "/v1/runs", "List the runs", "The latest first.", RIGHT_WRITE, BODY_NONE, NULL, false, RUN_QUICK,
+     handle_list_runs, .operation = "listRuns", .tag = "runs",
+     .example = {"/v1/runs", NULL,
+                 "{\"runs\":[{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}],\"most\":8}"},
+     .answers = {{200, &shape_runs, "all"}}},
     {"GET", "/v1/runs/{id}/events", "Wait for a change of a run",
      "Answered as soon as the run has a higher version than after, at once when it is done or failed, and after 20 "
      "seconds in any case.",

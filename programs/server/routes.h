@@ -60,7 +60,7 @@ extern const shape_info shape_document, shape_record, shape_comparison, shape_re
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_copies, shape_similar, shape_folded,
     shape_compared, shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health,
     shape_line, shape_problem, shape_removed, shape_done, shape_session, shape_run, shape_run_examples,
-    shape_run_groups, shape_run_pair, shape_run_document;
+    shape_run_groups, shape_run_pair, shape_run_document, shape_runs;
 
 /* ---- problems ---- */
 

@@ -145,6 +145,7 @@ file_run *run_lock(request *r) {
     pthread_mutex_lock(&all->lock);
     file_run *found = runs_find(all, r->id, r->id_length);
     if (found) {
+        run_touch(found);
         return found;
     }
     pthread_mutex_unlock(&all->lock);
@@ -407,6 +408,38 @@ void handle_run_document(request *r) {
     run_result_give(all, result);
 }
 
+/* ---- the list of runs ---- */
+
+static void write_listed_run(text_buffer *out, const file_run *r, bool first) {
+    text_put(out, first ? "{" : ",{");
+    text_member_string(out, "id", doppel_slice_of(r->id));
+    text_member_string(out, "name", doppel_slice_of(r->name));
+    text_member_string(out, "state", doppel_slice_of(states[r->state]));
+    text_member_count(out, "received", r->received);
+    text_member_count(out, "documents", r->result ? r->result->documents : 0);
+    text_member_count(out, "removed", r->result ? r->result->own.removed : 0);
+    text_member_time(out, "created", r->began);
+    text_member_time(out, "expires", expires(r));
+    text_put(out, "}");
+}
+
+void handle_list_runs(request *r) {
+    runs *all = &r->service->runs;
+    bool first = true;
+    pthread_mutex_lock(&all->lock);
+    text_put(&r->answer, "{\"runs\":[");
+    for (const file_run *run = all->first; run; run = run->next)
+        if (!run->deleted) {
+            write_listed_run(&r->answer, run, first);
+            first = false;
+        }
+    pthread_mutex_unlock(&all->lock);
+    text_put(&r->answer, "]");
+    text_member_count(&r->answer, "most", r->service->options.max_runs);
+    text_put(&r->answer, "}");
+    request_answer(r, 200);
+}
+
 /* ---- two documents with their texts ---- */
 
 static void write_side(text_buffer *out, const char *name, uint32_t position, const run_document *d) {
@@ -517,6 +550,7 @@ static void answer_file(request *r, bool kept) {
     run_answer_file(r, run, kept);
     pthread_mutex_lock(&run->all->lock);
     run->users--;
+    run_touch(run);
     pthread_mutex_unlock(&run->all->lock);
 }
 

@@ -154,6 +154,7 @@ void handle_create_run(request *r) {
     made->users--; /* from here on the request does not need it */
     r->upload->run = NULL;
     made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
+    run_touch(made);
     run_change(made);
     snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
     run_answer(r, made, 201);

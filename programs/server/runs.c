@@ -72,6 +72,10 @@ void run_delete(file_run *r) {
     run_change(r);
 }
 
+void run_touch(file_run *r) {
+    r->used = (uint64_t)time(NULL);
+}
+
 /* The library reads it in the same way, without the lock. */
 bool run_is_stopped(const file_run *r) {
     return __atomic_load_n(&r->stop, __ATOMIC_RELAXED) == RUN_STOP;
@@ -134,6 +138,7 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     if (ended)
         r->state = status == DOPPEL_OK ? RUN_DONE : RUN_FAILED;
     r->thread_ended = ended;
+    run_touch(r);
     run_change(r);
     pthread_mutex_unlock(&all->lock);
     run_result_give(all, result);
@@ -240,6 +245,10 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
+static bool has_ended(const file_run *r) {
+    return r->deleted || r->state == RUN_DONE || r->state == RUN_FAILED;
+}
+
 /* Whether a request that waits for a run still has to. */
 static bool waits_on(const file_run *r, const request *one, uint64_t now) {
     return r->version <= (uint64_t)request_number(one, "after") && !r->deleted && now - one->began < WAIT_MOST;
@@ -294,6 +303,33 @@ static void free_all(file_run *list) {
         run_free(list);
         list = next;
     }
+}
+
+/* The run that is deleted where another one needs its place: of those that have ended and that nobody has asked for
+ * for --run-idle seconds, the one that has not been asked for for the longest; NULL: there is none. */
+static file_run *find_idle(runs *all) {
+    uint64_t now = (uint64_t)time(NULL), idle = all->service->options.run_idle;
+    file_run *found = NULL;
+    for (file_run *r = all->first; r; r = r->next)
+        if (!r->deleted && has_ended(r) && r->thread_ended && !r->users && !r->waiting && now >= r->used + idle &&
+            (!found || r->used <= found->used))
+            found = r;
+    return found;
+}
+
+/* Makes room for another run. Gives the runs that have to be freed. The lock is held by the caller. */
+static file_run *make_room(runs *all) {
+    uint64_t most = all->service->options.max_runs;
+    file_run *idle;
+    if (all->count < most)
+        return NULL;
+    file_run *deleted = take_deleted(all);
+    if (all->count < most || !(idle = find_idle(all)))
+        return deleted;
+    run_delete(idle);
+    file_run *more = take_deleted(all);
+    more->next = deleted; /* it is the only one */
+    return more;
 }
 
 static void *do_maintenance(void *user) {
@@ -392,7 +428,7 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     ending = *ending ? ending : ending_of_type(r->sent_type);
     made->all = all;
     made->similarity = request_number(r, "similarity");
-    made->began = (uint64_t)time(NULL);
+    made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
     made->is_table = !strcmp(ending, ".csv") || !strcmp(ending, ".tsv") || !strcmp(ending, ".tab");
     if (id && !id_allowed(id)) {
@@ -432,8 +468,10 @@ static bool begin(request *r, file_run *made) {
 file_run *runs_add(runs *all, request *r) {
     file_run *made = NULL;
     pthread_mutex_lock(&all->lock);
+    file_run *deleted = make_room(all);
     if (all->count >= all->service->options.max_runs) {
-        run_no_room(r, "the server has reached its limit of runs (--max-runs): delete one, or try again later");
+        run_no_room(r, "the server holds as many runs as it may, and all are new or in use: delete one, or try again "
+                       "later");
     } else if (!run_folders_make(all) || !start_maintenance(all)) {
         run_no_room(r, "the server cannot make a folder for this");
     } else if (!(made = calloc(1, sizeof *made))) {
@@ -448,6 +486,7 @@ file_run *runs_add(runs *all, request *r) {
         all->count++;
     }
     pthread_mutex_unlock(&all->lock);
+    free_all(deleted);
     return made;
 }
 

@@ -2,7 +2,8 @@
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
  * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
- * the result. A run is deleted on request, when its upload breaks off, and after --run-ttl seconds.
+ * the result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where there is no
+ * room for another one, once it is finished and nobody has asked for it for --run-idle seconds.
  *
  *     run_folders.c     the folder of all runs, and folders that killed servers left
  *     runs.c            the list of runs; the thread that analyses a run; the thread that deletes runs
@@ -194,6 +195,7 @@ typedef struct file_run {
     char *folder, *path; /* of the file, as it is stored */
     bool is_table;       /* CSV or TSV, by its name */
     uint64_t began;      /* seconds since 1970 */
+    uint64_t used;       /* when a request last asked for it or ended; guarded as what follows */
     int file;            /* what is written to; -1: none */
     pthread_t thread;    /* that analyses it, or has */
     bool has_thread;
@@ -258,6 +260,8 @@ void run_no_room(struct request *r, const char *what);
 void runs_wait(struct request *r);
 /* A request does not need a result any longer. The lock is not held. */
 void run_result_give(runs *all, run_result *result);
+/* Notes that a run is asked for. The lock is held by the caller. */
+void run_touch(file_run *r);
 
 /* ---- requests (run_handlers.c) ---- */
 

@@ -78,6 +78,7 @@ typedef struct service_options {
     uint64_t max_run;      /* bytes of the file of a run, unpacked */
     uint64_t max_runs;     /* that are held at a time */
     uint64_t run_ttl;      /* seconds until a run is deleted */
+    uint64_t run_idle;     /* seconds after which a run that nobody asks for may be deleted to make room */
     uint64_t rate;         /* requests per second and client; 0: any */
     int threads;
 } service_options;
@@ -295,6 +296,7 @@ void handle_backup(request *r);
 void handle_expire(request *r);
 void handle_compact(request *r);
 void handle_create_run(request *r);
+void handle_list_runs(request *r);
 void handle_show_run(request *r);
 /* Answers at once; runs_wait makes the request wait for news. */
 void handle_run_events(request *r);

@@ -548,6 +548,26 @@ static const field run_document_fields[] = {
 const shape_info shape_run_document = {
     "RunDocument", "What is decided on a document of a run.", run_document_fields, false, false, NULL};
 
+static const field listed_run_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"name", ANY_STRING, .required = true, .help = "of the file"},
+    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
+    COUNT("received", "bytes of the file, unpacked"),
+    COUNT("documents", "that were analysed so far"),
+    COUNT("removed", "of these, those that are removed"),
+    {"created", STRING_OR_NULL, .required = true, .help = "when its upload began"},
+    {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
+    END,
+};
+static const shape_info shape_listed_run = {"ListedRun", "A run, in short.", listed_run_fields, false, false, NULL};
+
+static const field runs_fields[] = {
+    {"runs", ANY_ARRAY, .required = true, .help = "the latest first", .shape = &shape_listed_run},
+    COUNT("most", "runs that the server holds (--max-runs)"),
+    END,
+};
+const shape_info shape_runs = {"Runs", "The runs that there are.", runs_fields, false, false, NULL};
+
 static const field run_text_fields[] = {
     RUN_NUMBER,
     {"id", ANY_STRING, .required = true, .help = "its id"},

@@ -277,6 +277,20 @@ class Runs(RunTest):
         self.assertEqual((found["kept"], found["title"]), (True, None))
         self.delete(run)
 
+    def test_list_of_runs(self):
+        self.assertEqual(self.server.get("/v1/runs")[2], {"runs": [], "most": 8})
+        first = self.finish(self.upload(jsonl(corpus()[:50]), "?name=first.jsonl"))
+        second = self.finish(self.upload(b"a,b\n1,2\n", "?name=second.csv"))
+        listed = self.server.get("/v1/runs")[2]["runs"]
+        self.assertEqual([(run["id"], run["name"], run["state"], run["documents"], run["expires"]) for run in listed],
+                         [(second["id"], "second.csv", "failed", 0, second["expires"]), (first["id"], "first.jsonl", "done", 50, first["expires"])])
+        self.assertLess(listed[1]["created"], listed[1]["expires"])
+        self.assertEqual((listed[1]["removed"], listed[1]["received"]), (first["removed"], first["received"]))
+        self.delete(first)
+        self.assertEqual([run["id"] for run in self.server.get("/v1/runs")[2]["runs"]], [second["id"]])
+        self.delete(second)
+        self.assertEqual(self.server.get("/v1/runs")[2]["runs"], [])
+
     def test_made_ids_have_the_name_of_the_file(self):
         """A document without an id is NAME:LINE, as with `doppel dedup NAME`: nothing shows where the server keeps the file."""
         texts = [words.text("m1"), words.text("m2"), words.near("m1"), words.text("m1")]
@@ -628,7 +642,7 @@ class Runs(RunTest):
             for way in ("", "/events", "/examples", "/groups", "/document?id=x", "/pair", "/kept", "/removed"):
                 self.assertProblem(self.server.get(f"/v1/runs/{path}{way}"), 404, "no-run")
             self.assertProblem(self.server.ask("DELETE", f"/v1/runs/{path}"), 404, "no-run")
-        self.assertProblem(self.server.get("/v1/runs"), 405, "method")
+        self.assertProblem(self.server.ask("PUT", "/v1/runs"), 405, "method")
         for query in ("after=-1", "after=x", "after=1e9", "x=1"):
             self.assertProblem(self.server.get("/v1/runs/none/events?" + query), 400, "bad-parameter")
         for query in ("similarity=1.1", "similarity=", "limit=0", "limit=11"):
@@ -661,6 +675,44 @@ class Runs(RunTest):
         self.assertLess(time.time() - began, 10)
         self.assertEqual(os.listdir(self.tmp), [])
         self.server.start()
+
+
+class Room(RunTest):
+    OPTIONS = ("--max-runs", "2", "--run-idle", "1")
+
+    def test_idle_runs_make_room(self):
+        """The run that nobody has asked for for the longest goes; one that is new or in use stays."""
+        body = jsonl(corpus()[:20])
+        first, second = (self.finish(self.upload(body, f"?name={name}")) for name in ("first", "second"))
+        self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
+        time.sleep(2.1)
+        self.assertEqual(self.server.get(f"/v1/runs/{first['id']}")[0], 200)  # used again: the second is idle for longer
+        third = self.finish(self.upload(body, "?name=third"))
+        self.assertEqual([run["name"] for run in self.server.get("/v1/runs")[2]["runs"]], ["third", "first"])
+        self.assertProblem(self.server.get(f"/v1/runs/{second['id']}"), 404, "no-run")
+        answer = self.server.ask("POST", "/v1/runs", body, LINES)
+        self.assertProblem(answer, 503, "full")
+        self.assertTrue(answer[1]["Retry-After"])
+        # A run that is being received is never idle.
+        self.delete(first)
+        link = self.server.connect()
+        link.putrequest("POST", "/v1/runs?id=slow-0123456789ab")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Transfer-Encoding", "chunked")
+        link.endheaders()
+        for _ in range(200):
+            if self.server.get("/v1/runs/slow-0123456789ab")[0] == 200:
+                break
+            time.sleep(0.01)
+        time.sleep(2.1)
+        self.assertEqual(self.server.get(f"/v1/runs/{third['id']}")[0], 200)
+        self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
+        link.close()
+        self.delete(third)
+        # A run that was deleted leaves its place at once.
+        for _ in range(6):
+            self.delete(self.upload(body))
+        self.wait_until_gone()
 
 
 class Limits(RunTest):
@@ -751,6 +803,7 @@ class Rights(unittest.TestCase):
             run = server.ask("POST", "/v1/runs", b"", {**LINES, **writes})[2]
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}", headers=reads)[0], 200)
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}/groups", headers=reads)[0], 200)
+            self.assertEqual([server.ask("GET", "/v1/runs", headers=rights)[0] for rights in (None, reads, writes)], [401, 403, 200])
             self.assertEqual([server.ask("GET", "/v1/session", headers=rights)[2] for rights in (reads, writes)],
                              [{"tokens": True, "name": "reader", "right": "read"}, {"tokens": True, "name": "writer", "right": "write"}])
             self.assertEqual(server.ask("GET", "/v1/session")[0], 401)

@@ -26,6 +26,7 @@ static const sample samples[] = {
     {"GET", "/v1/runs/none/groups?similarity=0.9", NULL, "", 404},
     {"GET", "/v1/runs/none/pair?a=0&b=1", NULL, "", 404},
     {"GET", "/v1/runs/none/document?id=a", NULL, "", 404},
+    {"GET", "/v1/runs", NULL, "", 200},
     {"GET", "/v1/session", NULL, "", 200},
     {"POST", "/v1/runs/none?textKey=body", NULL, "", 404},
     {"GET", "/v1/documents/a/similar?similarity=0.5", NULL, "", 200},
