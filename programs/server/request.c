@@ -762,7 +762,9 @@ void work_on(request **list, size_t count) {
             request_away(r);
         else
             request_run(r);
-        if (r->service->wake)
+        if (r->waits && !r->done)
+            upload_wait(r);
+        else if (r->service->wake)
             r->service->wake(r);
     }
 }

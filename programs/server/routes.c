@@ -209,7 +209,10 @@ const route_info routes[] = {
      "xz are decompressed. A document "
      "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off; where there is no "
      "room for another file, also once it is finished and was not asked for for a minute (--run-idle). To watch a run "
-     "while its file is sent, choose its id.",
+     "while its file is sent, choose its id. With answer, one request does it all: the answer comes once the file is "
+     "analysed, and is the file that GET /v1/runs/{id}/kept or /removed gives; the run is then deleted: curl -f -T "
+     "pages.jsonl -X POST -H 'Content-Type: application/octet-stream' "
+     "'localhost:7700/v1/runs?name=pages.jsonl&answer=kept' -o kept.jsonl",
      RIGHT_WRITE, BODY_FILE, NULL, false, RUN_WORKER, handle_create_run,
      .parameters = {{.name = "id",
                      .help = "of the run, 16 to 64 characters of a-z, 0-9 and -; without one it is made",
@@ -224,14 +227,20 @@ const route_info routes[] = {
                      .least = 0.1,
                      .most = 1},
                     TEXT_KEY,
-                    ID_KEY},
+                    ID_KEY,
+                    {.name = "answer",
+                     .help = "wait until it is done, and answer with a file of it: the kept documents, or the list of "
+                             "removed ones",
+                     .choices = "kept|removed"}},
      .operation = "createRun", .tag = "runs",
      .example = {"/v1/runs?id=5d1f8a0c6e2b4f97&name=pages.jsonl&similarity=0.8",
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old "
                  "harbour.\"}\n{\"id\":\"b\",\"text\":\"After eleven years the ferry is back in the old harbour!\"}\n",
                  "{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}"},
      .answers = {{201, &shape_run, "the file is here, and is being analysed"},
-                 {409, &shape_problem, "there is a run with this id"}}},
+                 {200, NULL, "with answer: the file", RUN_FILE_TYPES},
+                 {404, &shape_problem, "it was deleted while its file arrived"},
+                 {409, &shape_problem, "there is a run with this id; with answer: it failed"}}},
     {"GET", "/v1/runs", "List the runs", "The latest first.", RIGHT_WRITE, BODY_NONE, NULL, false, RUN_QUICK,
      handle_list_runs, .operation = "listRuns", .tag = "runs",
      .example = {"/v1/runs", NULL,

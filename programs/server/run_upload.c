@@ -140,6 +140,51 @@ static void work(request *r) {
         request_body_result(r, result, "file");
 }
 
+void upload_wait(request *r) {
+    runs_wait_for_end(r->upload->run, r);
+}
+
+/* Answers with the file that was asked for, of a run that has ended, and deletes the run. */
+static void answer_file(request *r) {
+    file_run *run = r->upload->run;
+    runs *all = run->all;
+    pthread_mutex_lock(&all->lock);
+    run_state state = run->state;
+    bool deleted = run->deleted;
+    pthread_mutex_unlock(&all->lock);
+    if (deleted)
+        request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted before it was done");
+    else if (state == RUN_FAILED)
+        request_problem(r, PROBLEM_RUN_FAILED, NULL, "%s", run->why);
+    else if (state != RUN_DONE)
+        run_no_room(r, "the server is stopping: try again later");
+    else
+        run_answer_file(r, run, !strcmp(request_choice(r, "answer"), "kept"));
+    pthread_mutex_lock(&all->lock);
+    run_delete(run);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* The file is here, and its run begun: answers with the run, or once it has ended. */
+static void answer(request *r) {
+    file_run *made = r->upload->run;
+    pthread_mutex_lock(&made->all->lock);
+    made->received_all = true;
+    made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
+    run_touch(made);
+    run_change(made);
+    r->waits = request_choice(r, "answer");
+    if (r->waits) {
+        r->work = answer_file;
+    } else {
+        made->users--; /* from here on the request does not need it */
+        r->upload->run = NULL;
+        snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
+        run_answer(r, made, 201);
+    }
+    pthread_mutex_unlock(&made->all->lock);
+}
+
 void handle_create_run(request *r) {
     file_run *made = r->upload->run;
     work(r);
@@ -149,14 +194,5 @@ void handle_create_run(request *r) {
         return;
     close(made->file);
     made->file = -1;
-    pthread_mutex_lock(&made->all->lock);
-    made->received_all = true;
-    made->users--; /* from here on the request does not need it */
-    r->upload->run = NULL;
-    made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
-    run_touch(made);
-    run_change(made);
-    snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
-    run_answer(r, made, 201);
-    pthread_mutex_unlock(&made->all->lock);
+    answer(r);
 }

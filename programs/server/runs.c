@@ -245,12 +245,23 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
+void runs_wait_for_end(file_run *run, request *r) {
+    runs *all = run->all;
+    pthread_mutex_lock(&all->lock);
+    r->next = run->waiting;
+    run->waiting = r;
+    pthread_cond_broadcast(&all->change);
+    pthread_mutex_unlock(&all->lock);
+}
+
 static bool has_ended(const file_run *r) {
     return r->deleted || r->state == RUN_DONE || r->state == RUN_FAILED;
 }
 
 /* Whether a request that waits for a run still has to. */
 static bool waits_on(const file_run *r, const request *one, uint64_t now) {
+    if (one->waits)
+        return !has_ended(r);
     return r->version <= (uint64_t)request_number(one, "after") && !r->deleted && now - one->began < WAIT_MOST;
 }
 
@@ -273,7 +284,10 @@ static void take_waiting(file_run *r, bool all_of_them, request **list) {
 static void answer_all(request *list) {
     while (list) {
         request *next = list->next;
-        work_on(&list, 1);
+        if (list->waits)
+            workers_add(&list->service->workers, list); /* it makes a file */
+        else
+            work_on(&list, 1);
         list = next;
     }
 }

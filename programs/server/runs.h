@@ -258,6 +258,8 @@ void run_no_room(struct request *r, const char *what);
 
 /* Makes a request wait until a run has a new version; it is answered then: see handle_run_events. */
 void runs_wait(struct request *r);
+/* Makes a request wait until a run that it uses has ended; a worker does its work then. */
+void runs_wait_for_end(file_run *run, struct request *r);
 /* A request does not need a result any longer. The lock is not held. */
 void run_result_give(runs *all, run_result *result);
 /* Notes that a run is asked for. The lock is held by the caller. */
@@ -290,6 +292,8 @@ void run_folder_remove(const char *path);
 bool upload_begin(struct request *r);
 /* Buffers a piece of the body. True: there is enough for a worker to run request->work. */
 bool upload_receive(struct request *r, const char *bytes, size_t length);
+/* Lets a request wait for the end of its run, of which a file is to be made. It may be answered at once. */
+void upload_wait(struct request *r);
 /* The upload has ended, or broken off. */
 void upload_free(struct request *r);
 

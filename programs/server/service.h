@@ -156,6 +156,7 @@ typedef struct request {
     struct upload *upload; /* of a file */
     doppel_item item;      /* the document */
     bool adds;             /* it is to be added: the handler has prepared it */
+    bool waits;            /* it waits for the end of the run of its upload */
     doppel_slice *extra;   /* of the item */
     doppel_verdict verdict;
     char *key_name; /* Idempotency-Key */
@@ -195,7 +196,7 @@ bool request_receive(request *r, const char *bytes, size_t length);
 void request_body_result(request *r, body_result result, const char *what);
 /* The body is complete. Returns how to go on; RUN_QUICK: call request_run now. */
 run_kind request_received(request *r);
-/* Processes the request in this thread, adds included. */
+/* Processes the request in this thread, adds included. Afterwards it is `done`, unless it `waits`. */
 void request_run(request *r);
 /* Hands it to a worker; then `wake` is called. */
 void request_hand_over(request *r, run_kind run);

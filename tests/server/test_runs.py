@@ -277,6 +277,62 @@ class Runs(RunTest):
         self.assertEqual((found["kept"], found["title"]), (True, None))
         self.delete(run)
 
+    def test_one_request_gives_the_file(self):
+        """The curl of the documentation: the kept file is the answer, and nothing is left of the run."""
+        records = corpus()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pages.jsonl")
+            with open(path, "wb") as file:
+                file.write(jsonl(records))
+            kept, removed = self.dedup(path, 0.9)
+            for answer, expected in (("kept", kept), ("removed", removed)):
+                url = f"http://localhost:{self.server.port}/v1/runs?name=pages.jsonl&answer={answer}&similarity=0.9"
+                subprocess.run(["curl", "-sS", "-f", "-T", "pages.jsonl", "-X", "POST", "-H", "Content-Type: application/octet-stream", url, "-o", "out.jsonl"],
+                               cwd=folder, check=True, timeout=120)
+                with open(os.path.join(folder, "out.jsonl"), "rb") as out:
+                    self.assertEqual(out.read(), expected)
+        status, headers, body = self.server.ask("POST", "/v1/runs?name=t.csv&answer=kept&textKey=body&id=oneshot-0123456789", "body\nsome words\nsome words\n", {"Content-Type": "text/csv"})
+        self.assertEqual((status, headers["Content-Type"], headers["Location"], body), (200, "text/csv; charset=utf-8", None, b"body\nsome words\n"))
+        self.assertIn("t-kept.csv", headers["Content-Disposition"])
+        answer = self.server.ask("POST", "/v1/runs?name=t.csv&answer=kept", "body\nsome words\n", {"Content-Type": "text/csv"})
+        self.assertProblem(answer, 409, "run-failed")
+        self.assertIn("body", answer[2]["detail"])
+        self.assertProblem(self.server.ask("POST", "/v1/runs?answer=all", b"", LINES), 400, "bad-parameter")
+        self.assertEqual(self.server.get("/v1/runs")[2]["runs"], [])
+        self.wait_until_gone()
+
+    def test_many_that_wait_for_their_files(self):
+        """Requests that wait for the end of a run take no thread that others need."""
+        answers = []
+
+        def send(number):
+            body = jsonl(words.documents(1500, seed=f"wait{number}"))
+            answers.append(self.server.ask("POST", "/v1/runs?answer=kept", body, LINES))
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        self.assertEqual(self.server.lines("/v1/batch?op=check", [{"title": "meanwhile"}])[0]["isDuplicate"], False)
+        for thread in threads:
+            thread.join()
+        self.assertEqual([answer[0] for answer in answers], [200] * 8)
+        self.wait_until_gone()
+
+    def test_a_run_deleted_before_its_file_is_made(self):
+        answers = []
+        body = jsonl(words.documents(20000, seed="deleted before"))
+        waiter = threading.Thread(target=lambda: answers.append(self.server.ask("POST", "/v1/runs?answer=kept&id=waiter-0123456789", body, LINES)))
+        waiter.start()
+        for _ in range(500):
+            status, _, run = self.server.get("/v1/runs/waiter-0123456789")
+            if status == 200 and run["state"] == "analysing":
+                break
+            time.sleep(0.01)
+        self.assertEqual(self.server.ask("DELETE", "/v1/runs/waiter-0123456789")[0], 200)
+        waiter.join()
+        self.assertProblem(answers[0], 404, "no-run")
+        self.wait_until_gone()
+
     def test_list_of_runs(self):
         self.assertEqual(self.server.get("/v1/runs")[2], {"runs": [], "most": 8})
         first = self.finish(self.upload(jsonl(corpus()[:50]), "?name=first.jsonl"))
