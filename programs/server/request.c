@@ -551,6 +551,27 @@ static const char try_again[] = "try again in a moment; documents may have been 
 
 static const char see_log[] = "the server's log says what is wrong; other indexes are not affected";
 
+void problem_words(char *message, size_t room) {
+    static const struct {
+        const char *option, *here;
+    } words[] = {{"; --allow-bad continues without them", ""},
+                 {"; --max-record sets it", ""},
+                 {"--text-key ", "textKey="},
+                 {"--html-key ", "textKey="},
+                 {"--id-key ", "idKey="},
+                 {": --format json reads it", ": give it a name that ends in .json"},
+                 {": --format json", ": give it a name that ends in .json"},
+                 {"; make one with `doppel df INPUT... -o TABLE` and give it with --df TABLE",
+                  ", which the server does not take"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char *found = strstr(message, words[i].option);
+        char *rest = found ? strdup(found + strlen(words[i].option)) : NULL;
+        if (rest)
+            snprintf(found, room - (size_t)(found - message), "%s%s", words[i].here, rest);
+        free(rest);
+    }
+}
+
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
     *p = (problem){.kind = kind_of(index, status)};
     /* Clients must not see paths of the machine: of errors of the store only the status is shown. */
@@ -560,6 +581,7 @@ void problem_of_error(problem *p, const index_entry *index, doppel_status status
              : p->kind == PROBLEM_AWAY        ? try_again
              : p->kind == PROBLEM_UNAVAILABLE ? see_log
                                               : doppel_status_name(status));
+    problem_words(p->detail, sizeof p->detail);
 }
 
 static void answer_problem(request *r, const problem *p) {

@@ -87,8 +87,22 @@ static bool begin_decompressing(request *r) {
     return fine;
 }
 
-/* Looks whether the beginning of the decompressed file is compressed itself. False: it is, and a problem is the answer.
- */
+/* What is said about a file that begins like an archive of several files; NULL: it does not, or it has the name of a
+ * Word document. */
+static const char *refusal_of_archive(const file_run *run, const char *bytes, size_t length) {
+    const char *name = strrchr(run->path, '.');
+    if (name && !strcmp(name, ".docx"))
+        return NULL;
+    if (length >= 8 && !memcmp(bytes, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8))
+        return "the file is an old Office file: save a spreadsheet as CSV, and a text as .docx";
+    if (length < 4 || memcmp(bytes, "PK\x03\x04", 4) != 0)
+        return NULL;
+    return "the file is a spreadsheet (.xlsx) or a ZIP archive: save the spreadsheet as CSV; unpack the archive, and "
+           "send its files one by one; give a Word document a name that ends in .docx";
+}
+
+/* Looks whether the beginning of the decompressed file is compressed itself, or is an archive. False: it is, and a
+ * problem is the answer. */
 static bool is_plain(request *r, const char *bytes, size_t length) {
     upload *u = r->upload;
     while (u->beginning_length < sizeof u->beginning && length) {
@@ -96,9 +110,12 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
         length--;
     }
     bool plain = coding_of(u->beginning, u->beginning_length) == CODING_PLAIN;
+    const char *refusal = plain ? refusal_of_archive(u->run, u->beginning, u->beginning_length) : NULL;
     if (!plain)
         request_problem(r, PROBLEM_TYPE, NULL, "the file is compressed twice: decompress it once");
-    return plain;
+    else if (refusal)
+        request_problem(r, PROBLEM_TYPE, NULL, "%s", refusal);
+    return plain && !refusal;
 }
 
 /* Takes decompressed bytes. */

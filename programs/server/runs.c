@@ -105,6 +105,7 @@ void run_rewrite_error(const file_run *r, doppel_error *error) {
     if (shown.data != error->message)
         snprintf(error->message, sizeof error->message, "%.*s", (int)shown.length, shown.data);
     text_free(&replaced);
+    problem_words(error->message, sizeof error->message);
 }
 
 /* ---- the thread that analyses a run ---- */
@@ -400,8 +401,9 @@ static bool make_id(char id[RUN_ID + 1]) {
 
 /* The extension by which the library detects the format of a file, without that of its compression; "": none. */
 static const char *ending_of(const char *name) {
-    static const char *const endings[] = {".jsonl", ".ndjson", ".json", ".csv",  ".tsv", ".tab",   ".warc",
-                                          ".wet",   ".arc",    ".mbox", ".html", ".htm", ".xhtml", ".txt"};
+    static const char *const endings[] = {".jsonl", ".ndjson", ".json", ".csv",  ".tsv", ".tab",
+                                          ".warc",  ".wet",    ".arc",  ".mbox", ".mbx", ".html",
+                                          ".htm",   ".xhtml",  ".docx", ".pdf",  ".txt"};
     static const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
     size_t length = name ? strlen(name) : 0;
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++) {

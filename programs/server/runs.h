@@ -250,7 +250,7 @@ bool run_start(file_run *r);
 /* Clients do not see where the server stores a file: replaces its path in a text, such as an id that was made of it, by
  * the name of the file. The result is `text` itself, or borrowed from `to`; it is empty if to->failed. */
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to);
-/* The same in a message. */
+/* The same in a message, which also loses the options of the command. */
 void run_rewrite_error(const file_run *r, doppel_error *error);
 
 /* There is no room for what a request asks for: 503, with a time to try again. */

@@ -251,6 +251,8 @@ void request_error(request *r, doppel_status status, const doppel_error *error);
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text_buffer *out, const problem *p);
+/* The library explains to users of the command: replaces its options in a message by what there is here, or nothing. */
+void problem_words(char *message, size_t room);
 /* `index` (NULL: none) is the index of the request. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 

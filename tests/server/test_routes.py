@@ -174,6 +174,11 @@ class Routes(support.ServerTest):
         body = self.server.post("/v1/compare", {"a": {"text": b}, "b": {"html": page}, "recipe": "article"})[2]
         self.assertEqual((body["sameDigest"], body["textB"].strip()), (True, b))
 
+    def test_problems_name_no_options_of_the_command(self):
+        for answer in (self.server.post("/v1/compare", {"a": {"text": "x"}, "b": {"text": "y"}, "recipe": "simhash64:weight=tfidf"}),
+                       self.server.ask("PUT", "/v1/indexes/weighted", {"recipe": "simhash64:weight=tfidf"})):
+            self.assertProblem(answer, 400, "bad-document", detail="recipe: weight=tfidf needs a document-frequency table, which the server does not take")
+
     def test_indexes(self):
         ask = self.server
         status, headers, body = ask.ask("PUT", "/v1/indexes/other-1", {"preset": "crawl", "fields": "color", "ttl": 60})

@@ -2,6 +2,7 @@
 files, ids and moments that are not good ones."""
 import bz2
 import gzip
+import io
 import json
 import lzma
 import os
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zipfile
 import zlib
 from urllib.parse import quote
 
@@ -616,6 +618,32 @@ class Runs(RunTest):
         self.assertEqual((run["state"], run["documents"]), ("done", 50))
         self.assertGreaterEqual(run["bad"], 2)
         self.delete(run)
+
+    def test_word_documents_and_spreadsheets(self):
+        """A Word document is read by the name of the file, as the command does; what cannot be read is refused without options of the command."""
+        with io.BytesIO() as made:
+            with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+                packed.writestr("word/document.xml", f"<w:document xmlns:w='w'><w:body><w:p><w:r><w:t>{words.text('docx')}</w:t></w:r></w:p></w:body></w:document>")
+            body = made.getvalue()
+        binary = {"Content-Type": "application/octet-stream"}
+        run = self.finish(self.upload(body, "?name=Letter.DOCX", binary))
+        self.assertEqual((run["state"], run["documents"], run["empty"]), ("done", 1, 0), run["why"])
+        self.assertIn(words.text("docx")[:30], self.server.get(f"/v1/runs/{run['id']}/kept")[2].decode())
+        self.delete(run)
+        for name in ("book.xlsx", "x.bin", "pages.jsonl"):
+            answer = self.server.ask("POST", "/v1/runs?name=" + name, body, binary)
+            self.assertProblem(answer, 415, "type")
+            self.assertIn("CSV", answer[2]["detail"])
+        self.assertProblem(self.server.ask("POST", "/v1/runs?name=old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), binary), 415, "type")
+        for name, body, said in (("x.bin", b"ab\0cd" * 50, "binary, not text"), ("x.pdf", b"%PDF-1.4 nonsense", "PDF"), ("t.jsonl", jsonl([{"headline": words.text("h")}]), "textKey=headline"),
+                                 ("t.jsonl", jsonl([{"body_html": "<p>" + words.text("h")}]), "textKey=body_html"), ("t.csv", b"a,b\n1,2\n", ""), ("b.jsonl", b"{nonsense\n" * 3, "line 1"),
+                                 ("a.jsonl", b'[{"text":"one"}]\n', "a name that ends in .json"), ("n.docx", b"nonsense", "not a Word document")):
+            run = self.finish(self.upload(body, "?name=" + name, binary))
+            self.assertEqual(run["state"], "failed", name)
+            self.assertIn(said, run["why"])
+            self.assertNotIn("--", run["why"])
+            self.delete(run)
+        self.wait_until_gone()
 
     def test_packed_files_that_are_not_whole(self):
         body = gzip.compress(jsonl(corpus()))
