@@ -1,4 +1,4 @@
-# make install: header, libraries, pkg-config file, the command, man pages, shell completion, the server's systemd unit.
+# make install: header, libraries, pkg-config file, manuals, the command, man pages, shell completion, the server's systemd unit.
 # Named as libraries, not as packages: their own compiler flags are none of a user's business.
 set(private_libraries ${dependencies_LIBRARIES} bz2)
 if(with_redis)
@@ -10,6 +10,10 @@ configure_file(cmake/doppel.pc.in doppel.pc @ONLY)
 install(FILES include/doppel.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS doppel_static doppel_shared)
 install(FILES ${PROJECT_BINARY_DIR}/doppel.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The manuals that the help refers to.
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
 
 # The man page and the completions come from the command's own table of options.
 if(TARGET doppel)

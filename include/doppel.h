@@ -446,7 +446,8 @@ typedef struct doppel_input_options {
     uint64_t judge_first;      /* with refuse_bad: the first N records, at most 1024, are also judged by themselves */
     bool judge_holds;          /* emit nothing before that */
     const char *option_prefix; /* prefix of option names in messages, e.g. "against-"; may be NULL */
-    /* Called after the last record for each key of this struct or of extra_keys that no record has. May be NULL. */
+    /* Called after the last record for each key of this struct or of extra_keys that no record has; by a batch also for
+     * its fields (within, keep, count_by). May be NULL. */
     void (*unseen)(const char *key, void *user);
     const struct doppel_tables *tables; /* reads tables (below); must outlive the run; NULL: no tables are read */
     /* The format of all files, whatever their names and contents: jsonl, json, csv, tsv, warc, mbox, html, text or
@@ -458,6 +459,9 @@ typedef struct doppel_input_options {
     /* Rows of CSV and TSV come with a record: doppel_document.record is an object with the cells of all columns as
      * strings, in their order, by their names in the header (docs/FORMAT.md, section 16). */
     bool row_records;
+    /* With refuse_bad: also refuses a path that was given by itself, and stdin, if it is one plain text although a key
+     * of this struct is set, which has no effect on it. */
+    bool refuse_plain;
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -497,6 +501,7 @@ typedef struct doppel_work {
  * generated ids use the element's number, from 1, as the line), CSV and TSV (.csv, .tsv, .tab), WARC and WET (.warc,
  * .wet), ARC (.arc), mail (.mbox, .mbx), HTML (.html, .htm, .xhtml), Word documents (.docx), PDF (.pdf, or leading
  * `%PDF-`; with options.run_programs), and plain text, which is everything else; .gz, .zst, .bz2 and .xz by content.
+ * A name that says nothing and a first line with all columns that a given text_key or html_key names mean CSV, too.
  * Only options.format selects "lines": each non-blank line is a document. A path that options.tables claims is read as
  * a table, each row a document: messages and generated ids use the row's number, from 1, as the line, and a row without
  * text and page (both null) is bad. In a folder that has tables, files whose names begin with "_" or "." are left out.
@@ -628,6 +633,10 @@ typedef struct doppel_tables {
  * and .xz: "JSONL" (also of .json), "CSV", "TSV", "WARC", "ARC", "mbox", "HTML" or "Parquet" (.parquet, which only
  * options.tables can read), as static strings; NULL: the content decides. */
 DOPPEL_API const char *doppel_input_format(const char *path);
+
+/* The delimiter of a CSV file whose first row is `header`: of tab, comma, semicolon and |, the first that it has
+ * outside of quotes; a comma if it has none. TSV files are separated by tabs, whatever their header has. */
+DOPPEL_API char doppel_csv_delimiter(doppel_slice header);
 
 /* An output file, compressed by its name: .gz with gzip, .zst with zstd, else plain. It appears under its name only
  * when complete; if that fails it never appears. A pipe or device is written directly. Compressed files are made of

@@ -76,6 +76,13 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
     input->header = (dp_buffer){0};
     if (!file->input || !file->name)
         return dp_no_memory(p->error);
+    if (!files->folder && input->spreadsheet)
+        return dp_fail_at(p->error, DOPPEL_ERROR_INPUT, input->path, 0, DP_WHY_SPREADSHEET);
+    if (!files->folder && input->format && !input->rows && !strcmp(input->format, "text"))
+        return dp_fail_at(
+            p->error, DOPPEL_ERROR_USAGE, input->path, 0,
+            "is plain text, not rows: if it is a table, say which (--format csv or tsv), else write JSONL, "
+            "to a name that ends in .jsonl");
     if (!files->folder && input->format && !input->rows)
         return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, input->path, 0,
                           "is %s, whose documents are not rows: write JSONL, to a name that ends in .jsonl",

@@ -5,8 +5,8 @@
  * text. Anywhere else quotes are text: those within a cell that does not begin with one, and what is between the
  * closing quote and the next delimiter. Rows end in \n or \r\n.
  *
- * The delimiter is a tab in .tsv files and where the header has a tab outside of quotes, else a comma. Within the
- * header of a .csv file either begins a cell when it stands before a quote. */
+ * The delimiter is a tab in .tsv files, else what doppel_csv_delimiter says of the header. Within the header of a .csv
+ * file, each possible delimiter begins a cell when it stands before a quote. */
 #include "input/reader.h"
 
 #include <stdio.h>
@@ -27,27 +27,36 @@ enum {
 
 #define MARK "\xEF\xBB\xBF"
 
+/* The possible delimiters, in the order of preference. Rows have one, four times. */
+enum { DELIMITERS = 4 };
+static const char any_delimiter[DELIMITERS] = {'\t', ',', ';', '|'};
+
+static bool is_one_of(const char delimiters[DELIMITERS], char c) {
+    return memchr(delimiters, c, DELIMITERS) != NULL;
+}
+
 /* Outside of quotes: goes past the next quote that opens a cell, or past the end of the row (*ended), or on a
  * little. It searches no farther than that, so that many quotes in a long row do not cost more. */
-static const char *pass_plain(dp_mark *mark, const char *p, const char *end, const char delimiters[2], bool *ended) {
+static const char *pass_plain(dp_mark *mark, const char *p, const char *end, const char delimiters[DELIMITERS],
+                              bool *ended) {
     if (end - p > LOOK)
         end = p + LOOK;
     const char *line = memchr(p, '\n', (size_t)(end - p)), *stop = line ? line : end;
     for (const char *from = p, *quote; (quote = memchr(from, '"', (size_t)(stop - from))); from = quote + 1) {
         char before = quote > p ? quote[-1] : mark->state == AT_START ? delimiters[0] : 0;
-        if (before == delimiters[0] || before == delimiters[1]) {
+        if (is_one_of(delimiters, before)) {
             mark->state = IN_QUOTES;
             return quote + 1;
         }
     }
     *ended = line != NULL;
-    mark->state = end[-1] == delimiters[0] || end[-1] == delimiters[1] ? AT_START : IN_PLAIN;
+    mark->state = is_one_of(delimiters, end[-1]) ? AT_START : IN_PLAIN;
     return line ? line + 1 : end;
 }
 
-/* How many bytes the row at `data` has with its line end, or 0, as dp_record_end says. A cell begins after either of
- * the two delimiters; in the header also after a byte-order mark, which in other rows is text. */
-static size_t row_end(dp_mark *mark, const char *data, size_t size, const char delimiters[2], bool header) {
+/* How many bytes the row at `data` has with its line end, or 0, as dp_record_end says. A cell begins after any of
+ * the delimiters; in the header also after a byte-order mark, which in other rows is text. */
+static size_t row_end(dp_mark *mark, const char *data, size_t size, const char delimiters[DELIMITERS], bool header) {
     const char *p = data + mark->seen, *end = data + size;
     /* The rest of the mark may be still to come. */
     if (header && !mark->seen && mark->state == AT_START && size && !memcmp(data, MARK, size < 3 ? size : 3)) {
@@ -74,15 +83,26 @@ static size_t row_end(dp_mark *mark, const char *data, size_t size, const char d
     return 0;
 }
 
-/* The delimiter of a file with this header: a tab, if it has one outside of quotes, else a comma. */
-static char delimiter_of(const char *header, size_t length) {
-    bool quoted = false;
-    for (size_t i = 0; i < length; i++) {
-        if (header[i] == '"')
-            quoted = !quoted;
-        else if (header[i] == '\t' && !quoted)
-            return '\t';
+char doppel_csv_delimiter(doppel_slice header) {
+    const char *p = header.data, *end = p + header.length;
+    bool found[DELIMITERS] = {false};
+    int state = AT_START;
+    dp_skip_mark(&p, &header.length);
+    for (; p < end; p++) {
+        const char *delimiter = memchr(any_delimiter, *p, DELIMITERS);
+        if (state == IN_QUOTES) {
+            state = *p == '"' ? AT_QUOTE : IN_QUOTES;
+        } else if (*p == '"' && (state == AT_START || state == AT_QUOTE)) {
+            state = IN_QUOTES;
+        } else {
+            state = delimiter ? AT_START : IN_PLAIN;
+            if (delimiter)
+                found[delimiter - any_delimiter] = true;
+        }
     }
+    for (size_t i = 0; i < DELIMITERS; i++)
+        if (found[i])
+            return any_delimiter[i];
     return ',';
 }
 
@@ -241,7 +261,7 @@ static doppel_slice similar_column(csv_row row, doppel_slice key) {
 /* The column with the longest cell of words in the first row, which may be the text; length 0: none has words, or the
  * row is not there, or too long. The first block has that row, whatever its size is. */
 static doppel_slice longest_column(dp_reader *reader, const dp_unit *unit, csv_row header) {
-    const char delimiters[2] = {header.delimiter, header.delimiter};
+    const char delimiters[DELIMITERS] = {header.delimiter, header.delimiter, header.delimiter, header.delimiter};
     dp_mark mark = {0};
     dp_raw_record at = {.line = 2, .bytes = unit->block.data};
     csv_row row;
@@ -333,7 +353,7 @@ static bool read_header(dp_reader *reader, dp_unit *unit, const char *file, colu
     if (dp_is_utf16(at.bytes, at.length))
         return bad_header(reader, unit, &at, DP_WHY_UTF16);
     if (!found->delimiter)
-        found->delimiter = delimiter_of(unit->header.data, unit->header.size);
+        found->delimiter = doppel_csv_delimiter((doppel_slice){unit->header.data, unit->header.size});
     if (!begin_row(&reader->text, &at, found->delimiter, &row))
         return dp_unit_no_memory(unit);
     while (next_cell(&row, &name))
@@ -635,7 +655,7 @@ static void read_rows(dp_reader *reader, dp_unit *unit, const char *file, column
     }
     if (reader->options->row_records && !name_members(reader, unit, found))
         return;
-    const char delimiters[2] = {found->delimiter, found->delimiter};
+    const char delimiters[DELIMITERS] = {found->delimiter, found->delimiter, found->delimiter, found->delimiter};
     while (p < end && !dp_reader_stopped(reader, unit)) {
         dp_mark mark = {0};
         size_t length = row_end(&mark, p, (size_t)(end - p), delimiters, false);
@@ -672,7 +692,8 @@ static bool is_named(doppel_slice cell, const char *name) {
 static bool matches(const char *head, size_t length) {
     const char *line = memchr(head, '\n', length);
     dp_raw_record at = trim((dp_raw_record){.bytes = head, .length = line ? (size_t)(line - head) : 0});
-    csv_row row = {.p = at.bytes, .end = at.bytes + at.length, .delimiter = delimiter_of(at.bytes, at.length)};
+    csv_row row = {.p = at.bytes, .end = at.bytes + at.length};
+    row.delimiter = doppel_csv_delimiter((doppel_slice){at.bytes, at.length});
     doppel_slice cell;
     size_t count = 0;
     bool found = false;
@@ -686,18 +707,66 @@ static bool matches(const char *head, size_t length) {
     return found && count > 1;
 }
 
+/* Whether a header names a column; the row is not changed. */
+static bool has_named(csv_row row, doppel_slice name) {
+    doppel_slice cell;
+    row.text->size = 0;
+    while (next_cell(&row, &cell)) {
+        cell = dp_slice_trim(cell);
+        if (cell.length == name.length && !memcmp(cell.data, name.data, name.length))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a header has a key as a column, or all of its parts. */
+static bool has_key(const csv_row *row, const char *key) {
+    if (!key || !*key)
+        return false;
+    if (has_named(*row, doppel_slice_of(key)))
+        return true;
+    while (*key) {
+        doppel_slice part = dp_key_next_part(&key);
+        if (part.length && !has_named(*row, part))
+            return false;
+    }
+    return true;
+}
+
+bool dp_csv_has_keys(const char *head, size_t length, const doppel_input_options *options) {
+    dp_mark mark = {0};
+    dp_buffer text = {0};
+    csv_row row;
+    doppel_slice cell;
+    size_t count = 0;
+    dp_raw_record at = {.line = 1, .bytes = head};
+    bool has = false;
+    if ((!options->text_key && !options->html_key) || !(at.length = row_end(&mark, head, length, any_delimiter, true)))
+        return false;
+    at = trim(at);
+    if (begin_row(&text, &at, doppel_csv_delimiter((doppel_slice){at.bytes, at.length}), &row)) {
+        for (csv_row all = row; next_cell(&all, &cell);)
+            count++;
+        has = count > 1 && (has_key(&row, options->text_key) || has_key(&row, options->html_key));
+    }
+    dp_buffer_free(&text);
+    return has;
+}
+
 /* The header, which is the first row, sets the delimiter of the others. */
 static size_t csv_end(dp_mark *mark, const char *data, size_t size) {
-    if (mark->file)
-        return row_end(mark, data, size, (char[]){(char)mark->file, (char)mark->file}, false);
-    size_t length = row_end(mark, data, size, ",\t", true);
+    char delimiter = (char)mark->file;
+    if (delimiter)
+        return row_end(mark, data, size, (char[DELIMITERS]){delimiter, delimiter, delimiter, delimiter}, false);
+    size_t length = row_end(mark, data, size, any_delimiter, true);
     if (length)
-        mark->file = (unsigned char)delimiter_of(data, length);
+        mark->file = (unsigned char)doppel_csv_delimiter((doppel_slice){data, length});
     return length;
 }
 
 static size_t tsv_end(dp_mark *mark, const char *data, size_t size) {
-    size_t length = row_end(mark, data, size, "\t\t", !mark->file);
+    static const char tabs[DELIMITERS] = {'\t', '\t', '\t', '\t'};
+    size_t length = row_end(mark, data, size, tabs, !mark->file);
     mark->file |= length > 0;
     return length;
 }

@@ -56,10 +56,48 @@ static const dp_format html = {.name = "HTML", .endings = html_endings, .matches
 
 /* ---- plain ---- */
 
+/* Whether a file was given by itself, not found in a folder or by a pattern. */
+static bool is_given(const dp_input_paths *paths, const char *file) {
+    for (size_t i = 0; i < paths->count; i++)
+        if (!strcmp(paths->path[i], file))
+            return true;
+    return false;
+}
+
+/* Refuses a file that was given with a key (options.refuse_plain), which would have no effect on it. */
+static bool refuse_plain(const dp_reader *reader, dp_unit *unit, const char *file) {
+    const doppel_input_options *o = reader->options;
+    const struct {
+        const char *key, *name;
+    } keys[] = {
+        {o->text_key, "text"}, {o->html_key, "html"}, {o->id_key, "id"}, {o->url_key, "url"}, {o->title_key, "title"}};
+    const char *prefix = o->option_prefix ? o->option_prefix : "";
+    doppel_error why = {0};
+    size_t i = 0;
+    while (i < sizeof keys / sizeof *keys && !keys[i].key)
+        i++;
+    if (!o->refuse_plain || !o->refuse_bad || reader->format || i == sizeof keys / sizeof *keys ||
+        !is_given(&reader->paths, file))
+        return false;
+    dp_fail(
+        &why, DOPPEL_ERROR_INPUT,
+        "has no fields, so that --%s%s-key has no effect: it looks like plain text, which is one document. Say what "
+        "it is, such as --%sformat csv or tsv, or leave out --%s%s-key",
+        prefix, keys[i].name, prefix, prefix, keys[i].name);
+    if (o->strict) {
+        dp_reader_bad_file(reader, unit, file, "%s", why.message);
+    } else {
+        dp_unit_counts(unit)->records = true;
+        dp_counts_bad_file(dp_unit_counts(unit), file, why.message);
+    }
+    return true;
+}
+
 static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_raw_record at = record_of(unit, file);
     doppel_document document = dp_reader_document(reader, &at);
-    if (dp_reader_text(reader, unit, &at, &reader->spare[0], &document))
+    if (dp_reader_text(reader, unit, &at, &reader->spare[0], &document) &&
+        !(at.length && refuse_plain(reader, unit, file)))
         dp_reader_give(reader, unit, &document);
 }
 
@@ -136,12 +174,12 @@ const char *doppel_input_format(const char *path) {
     return format ? format->name : ends_in(path, &length, ".parquet") ? "Parquet" : NULL;
 }
 
-static const dp_format *by_content(const char *head, size_t length) {
+static const dp_format *by_content(const doppel_input_options *options, const char *head, size_t length) {
     dp_skip_mark(&head, &length);
     for (size_t i = 0; length && i < sizeof formats / sizeof *formats; i++)
         if (formats[i]->matches && formats[i]->matches(head, length))
             return formats[i];
-    return NULL;
+    return dp_csv_has_keys(head, length, options) ? &dp_format_csv : NULL;
 }
 
 /* The first byte that is no white space; 0: there is none. */
@@ -158,11 +196,12 @@ static char first_byte(const dp_buffer *head) {
 
 /* The format of a file, by its name or else by how it begins; NULL: more bytes are needed. `ended`: there is
  * no more of it; then it is plain at least. Under the name of .json there are records in lines, and arrays of them. */
-static const dp_format *detect(const char *path, const dp_buffer *head, bool ended) {
+static const dp_format *detect(const doppel_input_options *options, const char *path, const dp_buffer *head,
+                               bool ended) {
     const dp_format *format = by_name(path);
     size_t length = plain_length(path);
     if (!format)
-        format = by_content(head->data, head->size);
+        format = by_content(options, head->data, head->size);
     else if (ends_in(path, &length, ".json"))
         format = first_byte(head) == '[' ? &dp_format_json : first_byte(head) || ended ? format : NULL;
     return format || !ended ? format : &plain;
@@ -173,7 +212,8 @@ static const dp_format *asked_or_arc(const dp_format *asked, const dp_buffer *he
     return asked == &dp_format_warc && dp_format_arc.matches(head->data, head->size) ? &dp_format_arc : asked;
 }
 
-const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked, dp_buffer *head) {
+const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked,
+                                const doppel_input_options *options, dp_buffer *head) {
     if (!dp_reserve(&head->data, &head->capacity, HEAD, 1))
         return NULL;
     const dp_format *format = NULL;
@@ -184,7 +224,7 @@ const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_fo
         if (asked)
             format = asked != &dp_format_warc || head->size >= ARC_LOOK || ended ? asked_or_arc(asked, head) : NULL;
         else if (head->size >= FIRST_LOOK || ended)
-            format = detect(path, head, ended);
+            format = detect(options, path, head, ended);
     }
     return format;
 }

@@ -235,7 +235,7 @@ static bool open_big(unit_source *source, dp_unit *unit) {
         dp_stream_close(&source->stream);
         return true;
     }
-    unit->format = dp_format_read(&source->stream, path, source->format, &source->cutter.rest);
+    unit->format = dp_format_read(&source->stream, path, source->format, source->options, &source->cutter.rest);
     if (!unit->format)
         return dp_unit_no_memory(unit);
     if (!unit->format->end)
@@ -388,7 +388,7 @@ static void read_file(dp_reader *reader, dp_unit *unit, const char *file, dp_rec
     dp_stream *stream = &unit->stream;
     if (!dp_stream_open(stream, file))
         dp_reader_bad_file(reader, unit, file, "%s", why_unopened(file, stream));
-    else if (!(unit->format = dp_format_read(stream, file, reader->format, &cutter->rest)))
+    else if (!(unit->format = dp_format_read(stream, file, reader->format, reader->options, &cutter->rest)))
         dp_unit_no_memory(unit);
     else if (unit->format->end)
         read_small_records(reader, unit, file, cutter);
@@ -707,6 +707,7 @@ static void run_thread(void *user, size_t thread) {
                         .sizes = r->job.sizes,
                         .numbered = r->job.numbered,
                         .format = r->format,
+                        .paths = {r->job.paths, r->job.path_count},
                         .flush = flush,
                         .run = r};
     doppel_status status = init_reader(&reader) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;

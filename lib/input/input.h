@@ -62,6 +62,7 @@ typedef struct dp_input_job {
     const dp_input_numbered *numbered;
 } dp_input_job;
 
+#define DP_WHY_SPREADSHEET "a spreadsheet, not text: save it as CSV"
 #define DP_WHY_CHANGED "the inputs have changed since they were read: start again"
 
 doppel_status dp_input_run(const dp_input_job *job, doppel_input_counts *counts, doppel_error *error);
@@ -107,6 +108,7 @@ typedef struct dp_input_kind {
     /* By its name and how it begins, as doppel_input_format names it, "JSON", "text" or "lines"; by its name alone if
      * it cannot be opened, and for stdin; NULL: not known. */
     const char *format;
+    bool spreadsheet; /* of the format "text", it begins as one */
     bool rows;        /* documents have doppel_document.row */
     bool records;     /* a record is a line */
     dp_buffer header; /* the row that names the columns, without the \n at its end; `found` may take it */

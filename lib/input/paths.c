@@ -276,7 +276,9 @@ static bool detect_kind(const doppel_input_options *options, const dp_format *as
     bool whole = true;
     dp_stream_init(&stream, options->stop);
     if (dp_stream_open(&stream, kind->path)) {
-        const dp_format *format = dp_format_read(&stream, kind->path, asked, &cutter.rest);
+        const dp_format *format = dp_format_read(&stream, kind->path, asked, options, &cutter.rest);
+        kind->spreadsheet =
+            format && !strcmp(format->name, "text") && dp_is_spreadsheet(cutter.rest.data, cutter.rest.size);
         dp_cutter_begin(&cutter, format, &stream);
         whole = format && (!format->headed || dp_cutter_next(&cutter, &block));
         kind->format = format ? format->name : NULL;

@@ -314,6 +314,16 @@ dp_text_result dp_text_convert(doppel_slice text, const char *charset, dp_buffer
 /* A text has no NUL in its first bytes. */
 #define BINARY_LOOK ((size_t)8 << 10)
 
+bool dp_is_spreadsheet(const char *bytes, size_t length) {
+    static const char excel[] = "xl/w", document[] = "opendocument.spreadsheet", workbook[] = "W\0o\0r\0k\0b\0o\0o\0k";
+    if (length < 8)
+        return false;
+    if (!memcmp(bytes, "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", 8))
+        return memmem(bytes, length, workbook, sizeof workbook - 1);
+    return !memcmp(bytes, "PK\3\4", 4) &&
+           (memmem(bytes, length, excel, sizeof excel - 1) || memmem(bytes, length, document, sizeof document - 1));
+}
+
 /* Whether the bytes are no text: says so, and leaves them out. */
 static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     const char *nul = memchr(at->bytes, 0, at->length < BINARY_LOOK ? at->length : BINARY_LOOK);
@@ -321,6 +331,8 @@ static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_recor
     if (parquet || dp_is_utf16(at->bytes, at->length)) {
         dp_unit_counts(unit)->records |= parquet;
         dp_reader_bad_record(reader, unit, at, "%s", parquet ? DP_WHY_PARQUET : DP_WHY_UTF16);
+    } else if (nul && dp_is_spreadsheet(at->bytes, at->length)) {
+        dp_reader_bad_record(reader, unit, at, "%s", DP_WHY_SPREADSHEET);
     } else if (nul) {
         dp_reader_bad_record(reader, unit, at, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
     } else {

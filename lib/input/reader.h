@@ -138,8 +138,17 @@ extern const dp_format dp_format_jsonl, dp_format_json, dp_format_lines, dp_form
 doppel_status dp_format_find(const doppel_input_options *options, const dp_format **format, doppel_error *error);
 
 /* Reads the start of a file into an empty buffer, as much as it takes to know its format, which is `asked` unless that
- * is NULL. NULL: no memory. */
-const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked, dp_buffer *head);
+ * is NULL; the keys of the options may tell it. NULL: no memory. */
+const dp_format *dp_format_read(dp_stream *stream, const char *path, const dp_format *asked,
+                                const doppel_input_options *options, dp_buffer *head);
+
+/* Whether the bytes begin with a header of two columns or more, among them all that the key of the text or of the page
+ * names, where that key was given. */
+bool dp_csv_has_keys(const char *head, size_t length, const doppel_input_options *options);
+
+/* Whether the bytes are a table of an office program: a ZIP file with a folder xl/ (Excel) or a type of its own
+ * (OpenDocument), or the older container of Excel with a part called Workbook, in UTF-16. */
+bool dp_is_spreadsheet(const char *bytes, size_t length);
 
 /* Whether the bytes begin as a page does. */
 bool dp_html_matches(const char *head, size_t length);
@@ -305,6 +314,7 @@ typedef struct dp_reader {
 
     dp_json *json;
     const dp_format *format; /* that all files are read as; NULL: as names and contents say */
+    dp_input_paths paths;    /* of the run */
     /* The keys of a record: one for each field of a document, then options->extra_count more, then the names of parts:
      * field_count in all. */
     dp_json_field fields[DP_FIELDS + DP_EXTRA + DP_NAMES];

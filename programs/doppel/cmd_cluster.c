@@ -3,9 +3,12 @@
 #include "commands.h"
 #include "common/message.h"
 #include "common/progress.h"
+#include "shared/choices.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const cli_option cluster_options[] = {
     {"top", 0, OPTION_COUNT, "N", "show the N largest groups only, largest first"},
@@ -13,6 +16,7 @@ const cli_option cluster_options[] = {
     WORK_OPTIONS,
     SAVE_OPTION,
     OUTPUT_OPTION,
+    PRINT_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -20,13 +24,37 @@ const cli_option cluster_options[] = {
 typedef struct cluster_job {
     batch_command b;
     writer out;
+    bool words; /* in words, not JSON */
 } cluster_job;
+
+/* "a.txt: kept", "b.txt: a copy of a.txt: similarity 0.843" */
+static void put_words(batch_command *b, const doppel_near *near) {
+    text_buffer *line = &b->line;
+    doppel_slice id = batch_get_id(b, near->b);
+    text_safe(line, id.data, id.length);
+    text_put(line, near->a == near->b ? ": kept" : ": a copy of ");
+    if (near->a != near->b) {
+        id = batch_get_id(b, near->a);
+        text_safe(line, id.data, id.length);
+        if (!isnan(near->similarity))
+            text_format(line, ": similarity %.3f", near->similarity);
+        else if (near->distance >= 0)
+            text_format(line, ": fingerprints differ in %d bit%s", near->distance, near->distance == 1 ? "" : "s");
+        else
+            text_format(line, ", by %s", doppel_reason_name(near->reason));
+    }
+    text_put(line, "\n");
+}
 
 static doppel_status write_document(cluster_job *job, uint64_t position) {
     text_buffer *line = &job->b.line;
     doppel_near near;
     doppel_batch_get(job->b.batch, position, &near);
     bool kept = near.a == near.b;
+    if (job->words) {
+        put_words(&job->b, &near);
+        return batch_write_line(&job->b, &job->out);
+    }
     text_put(line, "{");
     batch_put_id(&job->b, "id", position);
     batch_put_id(&job->b, "group", near.a);
@@ -40,12 +68,12 @@ static doppel_status write_document(cluster_job *job, uint64_t position) {
 /* ---- the largest groups ---- */
 
 /* A document, sorted by the size of its group, the group, and its position. */
-typedef struct group_member {
+typedef struct cluster_member {
     uint64_t size, group, position;
-} group_member;
+} cluster_member;
 
 static int compare_members(const void *x, const void *y) {
-    const group_member *a = x, *b = y;
+    const cluster_member *a = x, *b = y;
     if (a->size != b->size)
         return a->size > b->size ? -1 : 1;
     if (a->group != b->group)
@@ -57,10 +85,10 @@ static int compare_members(const void *x, const void *y) {
 }
 
 /* Every document that is in a group of more than one, in order; NULL: no memory. */
-static group_member *list_members(const doppel_batch *batch, size_t *count) {
+static cluster_member *list_members(const doppel_batch *batch, size_t *count) {
     size_t documents = (size_t)doppel_batch_count(batch);
     uint64_t *size = calloc(documents + 1, sizeof *size);
-    group_member *all = malloc((documents + 1) * sizeof *all);
+    cluster_member *all = malloc((documents + 1) * sizeof *all);
     doppel_near near;
     *count = 0;
     for (size_t i = 0; size && all && i < documents; i++) {
@@ -70,7 +98,7 @@ static group_member *list_members(const doppel_batch *batch, size_t *count) {
     for (size_t i = 0; size && all && i < documents; i++) {
         doppel_batch_get(batch, i, &near);
         if (size[near.a] > 1)
-            all[(*count)++] = (group_member){size[near.a], near.a, i};
+            all[(*count)++] = (cluster_member){size[near.a], near.a, i};
     }
     if (!size) {
         free(all);
@@ -84,7 +112,7 @@ static group_member *list_members(const doppel_batch *batch, size_t *count) {
 
 static doppel_status write_top(cluster_job *job, uint64_t groups) {
     size_t count;
-    group_member *all = list_members(job->b.batch, &count);
+    cluster_member *all = list_members(job->b.batch, &count);
     doppel_status status = all ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
         if ((!i || all[i].group != all[i - 1].group) && groups-- == 0)
@@ -127,7 +155,9 @@ static int print_summary(cluster_job *job, int code) {
 int cmd_cluster(const cli_args *args) {
     cluster_job job = {.out = {0}};
     bool usable = false;
-    int code = batch_open(&job.b, args);
+    unsigned words = is_stdout(args_text(args, "output")) && isatty(STDOUT_FILENO);
+    int code = choose_one(args, "print", &words) ? batch_open(&job.b, args) : EXIT_USAGE;
+    job.words = words;
     if (code == EXIT_DONE) {
         batch_print_plan(&job.b);
         code = batch_read_all(&job.b, &usable);

@@ -103,6 +103,7 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
     doppel_error error = {0};
     options.threads = 1;
     options.progress = NULL;
+    options.refuse_plain = false; /* a record may be compared with a text */
     doppel_status status = doppel_page_reader_create(&side->reader);
     if (status == DOPPEL_OK)
         status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
@@ -212,7 +213,10 @@ static int read_by_id(const cli_args *args, comparison *c) {
     free(paths);
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         if (!search.side[i]->text)
-            message("%s: no document of --in has this id", search.id[i]);
+            message("%s: no document of --in has this id%s", search.id[i],
+                    c->original && i == 1 ? "; it is the original: if it is one of --against, give that file with a "
+                                            "second --in"
+                                          : "");
         else if (search.twice[i])
             message("%s: more than one document of --in has this id", search.id[i]);
         else
@@ -224,6 +228,15 @@ static int read_by_id(const cli_args *args, comparison *c) {
 
 /* ---- the original, in a list of removed documents ---- */
 
+/* Adds the similarity of a line of the list to the reason, in six digits. */
+static void add_similarity(comparison *c, doppel_slice similarity) {
+    char *reason = c->reason, digits[32] = "";
+    memcpy(digits, similarity.data, similarity.length < sizeof digits ? similarity.length : sizeof digits - 1);
+    if (asprintf(&c->reason, "%s, similarity %.6g", reason, strtod(digits, NULL)) < 0)
+        c->reason = NULL;
+    free(reason);
+}
+
 /* doppel_work.document: a line of the list, whose originalId is read as its text. */
 static doppel_status find_removed(void *state, const doppel_document *d, doppel_output *output) {
     (void)output;
@@ -232,12 +245,10 @@ static doppel_status find_removed(void *state, const doppel_document *d, doppel_
     if (c->original || d->id.length != strlen(id) || memcmp(d->id.data, id, d->id.length) != 0)
         return DOPPEL_OK;
     doppel_slice reason = d->extra[0], similarity = d->extra[1];
-    bool measured = similarity.data && similarity.length;
     c->original = strndup(d->text.data, d->text.length);
-    int printed = asprintf(&c->reason, "%.*s%s%.*s", (int)(reason.data ? reason.length : 0),
-                           reason.data ? reason.data : "", measured ? ", similarity " : "",
-                           measured ? (int)similarity.length : 0, measured ? similarity.data : "");
-    c->reason = printed < 0 ? NULL : c->reason;
+    c->reason = strndup(reason.data ? reason.data : "", reason.data ? reason.length : 0);
+    if (c->reason && similarity.data && similarity.length)
+        add_similarity(c, similarity);
     return c->original && c->reason ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -257,8 +268,13 @@ static int read_removed(const cli_args *args, comparison *c) {
     options.unseen = NULL;
     int code = run_paths(&path, 1, &options, &work, NULL);
     if (code == EXIT_DONE && !c->original) {
-        message("%s: %s does not list it, so it was not removed", c->given[0], path);
-        code = EXIT_INPUT;
+        /* It may be misspelt. */
+        c->given[1] = c->given[0];
+        if (args_text(args, "in"))
+            code = read_by_id(args, c);
+        if (code == EXIT_DONE)
+            message("%s: %s does not list it, so it was not removed", c->given[0], path);
+        code = code == EXIT_DONE ? EXIT_INPUT : code;
     }
     c->given[1] = c->original;
     return code;
@@ -389,7 +405,7 @@ static void print_passages(const comparison *c) {
         words += c->passages.passage[i].words;
     printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; shown in colour" : "");
+           words == 1 ? "" : "s", colour && c->passages.count ? "; what is in none is in colour" : "");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);
@@ -516,51 +532,78 @@ static void write_measure(html *page, const char *name, double value) {
     html_row_end(page);
 }
 
-static void write_measures(html *page, const comparison *c) {
+static void write_words(html *page, const shared_side *side, uint64_t words) {
+    html_put(page, "<tr><th scope=\"row\">Words of ");
+    html_id(page, side->id, side->id_length, SHORT_ID);
+    html_put(page, "</th><td>");
+    html_number(page, words);
+    html_row_end(page);
+}
+
+static void write_measures(html *page, const comparison *c, const shared_pair *pair) {
     const doppel_comparison *m = &c->measures;
     html_put(page, "<section><h2>Measures</h2>");
-    html_table_begin(page, "On the shingles and words of both");
-    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
-    html_row_begin(page, "Words");
-    html_number(page, m->words_a);
-    html_put(page, " and ");
-    html_number(page, m->words_b);
-    html_row_end(page);
-    write_measure(page, "Similarity (Jaccard)", m->similarity);
-    write_measure(page, "Containment of the first in the second", m->containment_ab);
-    write_measure(page, "Containment of the second in the first", m->containment_ba);
+    html_table_begin(page,
+                     "1 means equal, 0 nothing in common. Shingles are short pieces of a text, usually 5 words in "
+                     "a row, and overlap each other");
+    write_words(page, &pair->side[0], m->words_a);
+    write_words(page, &pair->side[1], m->words_b);
+    write_measure(page, "Similarity (Jaccard): shared shingles, of all shingles of both", m->similarity);
+    write_measure(page, "Containment: shingles of the first that are in the second", m->containment_ab);
+    write_measure(page, "Containment: shingles of the second that are in the first", m->containment_ba);
     write_measure(page, "Cosine of the word counts", m->cosine);
     write_measure(page, "Edit similarity of characters", m->edit_distance < 0 ? NAN : m->edit_similarity);
     if (m->distance >= 0) {
         html_row_begin(page, "Fingerprints");
-        html_format(page, "%d of %d bits differ", m->distance, m->bits);
+        html_format(page, "%d of %d bits differ; of unrelated texts about half", m->distance, m->bits);
         html_row_end(page);
     }
+    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
     html_table_end(page);
     html_put(page, "</section>");
 }
 
-static shared_side page_side(const compared_side *side, double share) {
-    bool cut = side->length > MOST_TEXT;
+static shared_side page_side(const compared_side *side, uint64_t words) {
     return (shared_side){
-        side->id, side->text, side->id_length, cut ? MOST_TEXT : side->length, isnan(share) ? 0 : share, cut};
+        .id = side->id, .text = side->text, .id_length = side->id_length, .length = side->length, .words = words};
 }
 
-static int write_page(comparison *c) {
+/* Where A and B come from, and the day. */
+static void write_sources(html *page, const cli_args *args, const char *folder, size_t folder_length) {
+    size_t count = 0;
+    const char **in = args_text(args, "in") ? args_all(args, "in", &count) : NULL;
+    const char *index = args_text(args, "index"); /* the address of a store may have a password */
+    if (in)
+        html_corpus(page, in[0], count);
+    else
+        html_corpus(page, index, index ? 1 : 0);
+    if (folder_length) {
+        html_put(page, ", both in <bdi>");
+        html_text(page, folder, folder_length);
+        html_put(page, "</bdi>");
+    }
+    free(in);
+}
+
+static int write_page(const cli_args *args, comparison *c) {
     html page = {.out = &c->html};
-    shared_pair pair = {
-        .side = {page_side(&c->a, c->measures.containment_ab), page_side(&c->b, c->measures.containment_ba)},
-        .passages = c->passages.passage,
-        .count = c->passages.count};
+    shared_pair pair = {.side = {page_side(&c->a, c->measures.words_a), page_side(&c->b, c->measures.words_b)},
+                        .passages = c->passages.passage,
+                        .count = c->passages.count};
     pair_sum(&pair);
+    size_t folder = pair_same_folder(&pair, c->a.id, c->a.id_length);
+    pair_shorten_names(&pair, folder);
     pair_page_begin(&page);
-    html_format(&page,
-                "Two documents, compared. Passages of at least %zu words that both have are <mark>shaded</mark>; "
-                "case and punctuation do not count.</p></header>\n<main><h2>Shared passages</h2>",
-                c->min_words);
+    write_sources(&page, args, c->a.id, folder);
+    html_result(&page);
+    pair_page_sentence(&page, &pair);
+    html_format(&page, "</p><p class=\"soft\">Passages of at least %zu %s that both have are <mark>shaded</mark>.",
+                c->min_words, c->min_words == 1 ? "word" : "words");
+    html_contents(&page, NULL, 0);
+    html_put(&page, "<h2>Shared passages</h2>");
     pair_page_pair(&page, &pair, 0);
-    write_measures(&page, c);
-    html_page_end(&page);
+    write_measures(&page, c, &pair);
+    pair_page_end(&page, false);
     if (page.status != DOPPEL_OK)
         message("%s", doppel_status_name(page.status));
     return exit_code(page.status);
@@ -602,7 +645,7 @@ static int compare(const cli_args *args, comparison *c) {
     if (code == EXIT_DONE)
         code = measure(c);
     if (code == EXIT_DONE && path)
-        code = write_page(c);
+        code = write_page(args, c);
     if (path)
         code = writer_close(&c->html, code);
     if (code != EXIT_DONE || (path && is_stdout(path)))

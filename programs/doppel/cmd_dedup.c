@@ -16,9 +16,13 @@
 
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
-     "write the kept documents to this file, as JSONL; to .csv or .tsv as unchanged rows of such inputs; to .parquet "
+     "write the kept documents to this file, as JSONL (also if it is called .json); to .csv or .tsv as unchanged rows "
+     "of such inputs; to .parquet "
      "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
-    OUTPUT_DIR_OPTION,
+    {"output-dir", 0, OPTION_FILE, "DIR",
+     "instead of --output: write one file for each input, with the same name, below this folder; a name that ends in "
+     ".bz2 or .xz gets .zst instead, and documents of other formats than JSONL, CSV, TSV and lines go to NAME.jsonl, "
+     "also those of an array (x.json.jsonl)"},
     {"removed", 0, OPTION_OUTPUT, "FILE",
      "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
@@ -153,15 +157,10 @@ static doppel_status take_document(doppel_slice record, const doppel_near *near,
 
 /* ---- rows with cells added ---- */
 
-/* The delimiter of rows, as reading has it: a tab in TSV and where the header has one outside of quotes. */
+/* The delimiter of rows, as reading has it: a tab in TSV, else that of the header. */
 static char delimiter_of(const dedup_job *job, doppel_slice header) {
     const char *format = doppel_batch_row_format(job->b.batch);
-    bool quoted = false, tab = format && !strcasecmp(format, "TSV");
-    for (size_t i = 0; i < header.length && !tab; i++) {
-        quoted = quoted != (header.data[i] == '"');
-        tab = header.data[i] == '\t' && !quoted;
-    }
-    return tab ? '\t' : ',';
+    return format && !strcasecmp(format, "TSV") ? '\t' : doppel_csv_delimiter(header);
 }
 
 /* Whether a cell of the header is this name; added names have no quotes. */
@@ -393,15 +392,20 @@ static void print_result(dedup_job *job) {
     doppel_batch_get_stats(job->b.batch, &s);
     uint64_t documents = s.documents - s.known, removed = documents - s.kept;
     double share = documents ? 100 * (double)removed / (double)documents : 0.0;
+    char empty[64] = "";
+    if (s.empty)
+        snprintf(empty, sizeof empty, "; %llu ha%s no words", (unsigned long long)s.empty, s.empty == 1 ? "s" : "ve");
     if (job->output && args_flag(job->b.args, "annotate"))
-        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s",
+        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
                         (unsigned long long)removed, removed == 1 ? "" : "s", share, (unsigned long long)s.groups,
-                        s.groups == 1 ? "" : "s");
+                        s.groups == 1 ? "" : "s", empty);
     else
-        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s",
+        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
-                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s");
+                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s",
+                        empty);
+    tell_jsonl(job->b.args);
     hint_shorter(job, removed);
     if (job->replaced)
         report_replaced(job);

@@ -95,7 +95,7 @@ static bool is_better(const shared_pair *a, const shared_pair *b) {
     return most[0] != most[1] ? most[0] > most[1] : a->words > b->words;
 }
 
-/* Copies what is shown of a pair; `texts` may be NULL. */
+/* Copies what is shown of a pair; `texts` may be NULL. False: no memory. */
 static bool copy_pair(ranked_pair *to, const shared_pair *pair, const doppel_slice *texts) {
     *to = (ranked_pair){.pair = *pair, .passages = malloc((pair->count + 1) * sizeof *to->passages)};
     if (!to->passages)
@@ -111,6 +111,8 @@ static bool copy_pair(ranked_pair *to, const shared_pair *pair, const doppel_sli
         if ((side->cut = texts[i].length > MOST_TEXT))
             part[3 + i].length = MOST_TEXT;
         side->length = part[3 + i].length;
+        if (pair_count_words(texts[i], &side->words) != DOPPEL_OK)
+            return false;
     }
     for (size_t i = 0; i < 5; i++)
         text_add(&to->bytes, part[i].data, part[i].length);
@@ -178,13 +180,27 @@ static void put_found(text_buffer *out, const doppel_overlap_counts *counts) {
                 counts->pairs == 1 ? "s" : "");
 }
 
+/* "No two of 12 documents share that much; ..." */
+static void put_none(text_buffer *out, const doppel_overlap_counts *counts) {
+    text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
+                (unsigned long long)(counts->input.documents + counts->against.documents));
+}
+
+/* The same on stderr, where lines or a page are written. */
+static void tell_none(const doppel_overlap_counts *counts) {
+    text_buffer out = {0};
+    put_none(&out, counts);
+    if (!out.failed)
+        message_summary("%.*s", (int)out.length, out.data);
+    text_free(&out);
+}
+
 static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts *counts) {
     text_buffer *out = &job->search.line;
     int columns = terminal_columns(stdout);
     if (!counts->pairs) {
-        text_format(out,
-                    "No two of %llu documents share that much; a smaller --words N or --containment C finds more.\n",
-                    (unsigned long long)(counts->input.documents + counts->against.documents));
+        put_none(out, counts);
+        text_put(out, "\n");
         return search_write_line(&job->search);
     }
     put_found(out, counts);
@@ -201,55 +217,75 @@ static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts
     return search_write_line(&job->search);
 }
 
-/* How many bytes at the start of all names are the folder that all of them are in, its slash included. */
-static size_t common_folder(const overlap_job *job) {
-    const shared_side *first = job->count ? job->best[0].pair.side : NULL;
-    size_t common = first ? first->id_length : 0;
-    for (size_t i = 0; i < 2 * job->count; i++) {
-        const shared_side *side = &job->best[i / 2].pair.side[i % 2];
-        size_t same = 0;
-        while (same < common && same < side->id_length && side->id[same] == first->id[same])
-            same++;
-        common = same;
-    }
-    while (common && first->id[common - 1] != '/')
-        common--;
-    return common;
+/* Takes the folder that all names have in common off them. Returns its length, with its slash. */
+static size_t shorten_names(overlap_job *job, const char *name) {
+    size_t folder = job->best[0].pair.side[0].id_length;
+    for (size_t i = 0; i < job->count; i++)
+        folder = pair_same_folder(&job->best[i].pair, name, folder);
+    for (size_t i = 0; i < job->count; i++)
+        pair_shorten_names(&job->best[i].pair, folder);
+    return folder;
 }
 
-/* Takes the folder that all names have in common off them, and says so. */
-static void shorten_names(overlap_job *job, html *page) {
-    size_t folder = common_folder(job);
-    if (!folder)
+/* "in.jsonl and 2 more, compared with eval.jsonl, 2026-11-18" */
+static void write_corpus(const overlap_job *job, html *page, const char *const *against, size_t against_count) {
+    const cli_args *args = job->search.args;
+    html_corpus(page, args->operands[0], args->operand_count);
+    if (against_count) {
+        html_put(page, ", compared with ");
+        html_id(page, against[0], strlen(against[0]), LONG_ID);
+        if (against_count > 1)
+            html_format(page, " and %zu more", against_count - 1);
+    }
+}
+
+/* The result: how many pairs there are, and what the first of them shares; then what is shown of them. */
+static void write_result(overlap_job *job, html *page, const doppel_overlap_counts *counts) {
+    const char *name = job->count ? job->best[0].pair.side[0].id : "";
+    size_t folder = job->count ? shorten_names(job, name) : 0;
+    uint64_t documents = counts->input.documents + counts->against.documents;
+    if (!job->count) {
+        html_put(page, "No two of ");
+        html_count(page, documents, "document", "documents");
+        html_put(page, " share that much text.</p><p class=\"soft\">A smaller <code>--words N</code> or "
+                       "<code>--containment C</code> finds more.");
         return;
-    html_put(page, " All are in <bdi>");
-    html_text(page, job->best[0].pair.side[0].id, folder);
-    html_put(page, "</bdi>.");
-    for (size_t i = 0; i < 2 * job->count; i++) {
-        shared_side *side = &job->best[i / 2].pair.side[i % 2];
-        side->id += folder;
-        side->id_length -= folder;
+    }
+    html_count(page, counts->pairs, "pair", "pairs");
+    html_put(page, " among ");
+    html_count(page, documents, "document", "documents");
+    html_put(page, counts->pairs > 1 ? " share text. Most of all, " : " shares text: ");
+    pair_page_sentence(page, &job->best[0].pair);
+    html_put(page, "</p><p class=\"soft\">Shared passages are <mark>shaded</mark>.");
+    if (counts->pairs > job->count) {
+        html_format(page, " %s ", job->count == 1 ? "This page has the pair that shares most;" : "This page has the");
+        if (job->count > 1) {
+            html_number(page, job->count);
+            html_put(page, " pairs that share most;");
+        }
+        html_put(page, " <code>--top N</code> shows more.");
+    }
+    if (folder) {
+        html_put(page, " All documents are in <bdi>");
+        html_text(page, name, folder);
+        html_put(page, "</bdi>.");
     }
 }
 
-static doppel_status write_page(overlap_job *job, const doppel_overlap_counts *counts) {
+static doppel_status write_page(overlap_job *job, const doppel_overlap_counts *counts, const char *const *against,
+                                size_t against_count) {
     html page = {.out = &job->html};
-    text_buffer found = {0};
-    put_found(&found, counts);
     pair_page_begin(&page);
-    if (found.data)
-        html_text(&page, found.data, found.length);
-    text_free(&found);
-    html_put(&page, counts->pairs > job->count ? "; these share the most. " : ". ");
-    html_put(&page,
-             "Passages are <mark>shaded</mark>; case and punctuation do not count. Who wrote first cannot be told "
-             "from the texts.");
-    shorten_names(job, &page);
-    html_put(&page, "</p></header>\n<main>");
-    html_put(&page, job->count ? "<h2>Pairs, those that share the most first</h2>" : "");
+    write_corpus(job, &page, against, against_count);
+    html_result(&page);
+    write_result(job, &page, counts);
+    html_contents(&page, NULL, 0);
+    if (job->count)
+        html_put(&page,
+                 job->count > 1 ? "<h2>Pairs, those that share the most first</h2>" : "<h2>Shared passages</h2>");
     for (size_t i = 0; i < job->count; i++)
         pair_page_pair(&page, &job->best[i].pair, i + 1);
-    html_page_end(&page);
+    pair_page_end(&page, true);
     return page.status;
 }
 
@@ -297,7 +333,7 @@ static int find(overlap_job *job, const char *const *against, size_t against_cou
     if (status == DOPPEL_OK && job->ranking)
         status = write_ranking(job, &counts);
     if (status == DOPPEL_OK && job->html.bytes)
-        status = write_page(job, &counts);
+        status = write_page(job, &counts, against, against_count);
     if (status != DOPPEL_OK && !error.message[0])
         snprintf(error.message, sizeof error.message, "%s", doppel_status_name(status));
     doppel_input_counts read = add_counts(&counts.input, &counts.against);
@@ -306,6 +342,8 @@ static int find(overlap_job *job, const char *const *against, size_t against_cou
         int written = writer_close(&job->html, whole ? EXIT_DONE : EXIT_STORE);
         code = code || !whole ? code : written;
     }
+    if (whole && !job->ranking && !counts.pairs)
+        tell_none(&counts);
     return whole && args_flag(args, "json") ? print_summary(f, &counts, code) : code;
 }
 

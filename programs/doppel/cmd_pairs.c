@@ -2,6 +2,10 @@
 #include "batch/batch_command.h"
 #include "commands.h"
 #include "common/progress.h"
+#include "shared/choices.h"
+
+#include <math.h>
+#include <unistd.h>
 
 const cli_option pairs_options[] = {
     {"collapse", 'c', OPTION_FLAG, NULL, "pair documents that have the same words only with the first of them"},
@@ -10,6 +14,7 @@ const cli_option pairs_options[] = {
      "each other"},
     AGAINST_BATCH_OPTIONS,
     OUTPUT_OPTION,
+    PRINT_OPTION,
     BATCH_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
@@ -17,20 +22,39 @@ const cli_option pairs_options[] = {
 typedef struct pairs_job {
     batch_command b;
     writer out;
+    bool words; /* in words, not JSON */
     uint64_t pairs;
 } pairs_job;
 
+/* "a.txt and b.txt: similarity 0.843" */
+static void put_words(batch_command *b, const doppel_near *pair) {
+    text_buffer *line = &b->line;
+    doppel_slice id = batch_get_id(b, pair->a);
+    text_safe(line, id.data, id.length);
+    text_put(line, " and ");
+    id = batch_get_id(b, pair->b);
+    text_safe(line, id.data, id.length);
+    if (!isnan(pair->similarity))
+        text_format(line, ": similarity %.3f\n", pair->similarity);
+    else
+        text_format(line, ": fingerprints differ in %d bit%s\n", pair->distance, pair->distance == 1 ? "" : "s");
+}
+
+static void put_json(batch_command *b, const doppel_near *pair) {
+    text_buffer *line = &b->line;
+    text_put(line, "{");
+    batch_put_id(b, "a", pair->a);
+    batch_put_id(b, "b", pair->b);
+    text_member_distance(line, "distance", pair->distance);
+    text_member_share(line, "similarity", pair->similarity);
+    text_put(line, "}\n");
+}
+
 static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *user) {
     pairs_job *job = user;
-    text_buffer *line = &job->b.line;
     doppel_status status = DOPPEL_OK;
     for (size_t i = 0; i < count && status == DOPPEL_OK; i++) {
-        text_put(line, "{");
-        batch_put_id(&job->b, "a", pairs[i].a);
-        batch_put_id(&job->b, "b", pairs[i].b);
-        text_member_distance(line, "distance", pairs[i].distance);
-        text_member_share(line, "similarity", pairs[i].similarity);
-        text_put(line, "}\n");
+        (job->words ? put_words : put_json)(&job->b, &pairs[i]);
         status = batch_write_line(&job->b, &job->out);
         job->pairs++;
     }
@@ -51,7 +75,9 @@ static int find_pairs(pairs_job *job) {
 int cmd_pairs(const cli_args *args) {
     pairs_job job = {.pairs = 0};
     bool usable = false;
-    int code = batch_open(&job.b, args);
+    unsigned words = is_stdout(args_text(args, "output")) && isatty(STDOUT_FILENO);
+    int code = choose_one(args, "print", &words) ? batch_open(&job.b, args) : EXIT_USAGE;
+    job.words = words;
     job.b.all_pairs = true;
     if (code == EXIT_DONE) {
         batch_print_plan(&job.b);

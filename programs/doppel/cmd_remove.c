@@ -43,6 +43,14 @@ static doppel_status remove_named(const engine_command *e, doppel_slice name, re
     return status;
 }
 
+/* What becomes of the copies of a document that was removed. */
+static void tell_copies(const char *name, size_t copies) {
+    if (copies)
+        message_summary("%s: its %zu %s as %s of a document that is gone: %s nothing, and doppel compact erases %s",
+                        name, copies, copies == 1 ? "copy stays" : "copies stay", copies == 1 ? "a copy" : "copies",
+                        copies == 1 ? "it matches" : "they match", copies == 1 ? "it" : "them");
+}
+
 /* Removes one document, and says which: its id and, where a URL named it, that URL. */
 static int remove_one(const engine_command *e, const char *name) {
     removal r = {0};
@@ -58,17 +66,26 @@ static int remove_one(const engine_command *e, const char *name) {
         if (r.removed && r.copies)
             text_member_count(&out, "copies", r.copies);
         text_put(&out, "}\n");
+        if (r.removed)
+            tell_copies(name, r.copies);
+        else
+            message("%s: the index has no document with this id or URL", name);
     }
     doppel_stored_list_free(&r.known);
-    return print_text(&out, code);
+    code = print_text(&out, code);
+    return code == EXIT_DONE && !r.removed ? EXIT_INPUT : code;
 }
 
 int cmd_remove(const cli_args *args) {
     engine_command e;
-    int code = engine_open(&e, args, ENGINE_WRITE);
+    int code = engine_open(&e, args, ENGINE_WRITE), missing = EXIT_DONE;
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
         doppel_error error = {0};
         code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i]);
+        if (code == EXIT_INPUT) {
+            missing = code;
+            code = EXIT_DONE;
+        }
     }
-    return engine_close(&e, finish_stdout(code));
+    return engine_close(&e, finish_stdout(code ? code : missing));
 }

@@ -1,10 +1,11 @@
-/* cmd_similar.c - doppel similar: the documents of an index that are most similar to one, one line each: JSON or, on a
- * terminal, words. */
+/* cmd_similar.c - doppel similar: the documents of an index, or of inputs, that are most similar to one, one line each:
+ * JSON or, on a terminal, words. */
 #include "commands.h"
 #include "common/message.h"
 #include "common/stored_json.h"
 #include "engine/feed.h"
 #include "shared/choices.h"
+#include "similar_scan.h"
 
 #include <limits.h>
 #include <math.h>
@@ -14,6 +15,8 @@
 
 const cli_option similar_options[] = {
     INDEX_OPTION,
+    {"in", 0, OPTION_FILES, "FILE",
+     "look in this file or folder instead of an index: all its documents are read for every question"},
     {"limit", 'n', OPTION_COUNT, "N", "show the N most similar (default 10)"},
     {"similarity", 's', OPTION_TEXT, "T", "show those with a similarity above T (default 0.85)"},
     {"distance", 'd', OPTION_COUNT, "K", "show those with fingerprints within K bits instead"},
@@ -201,6 +204,60 @@ static int show_similar(const engine_command *e, const doppel_item *item, const 
     return finish_text(&out, code);
 }
 
+/* ---- in inputs ---- */
+
+/* Says that nothing in the inputs is similar enough, and what is nearest. */
+static void tell_none_in(const cli_args *args, const doppel_similar_options *options, const scan_result *result) {
+    text_buffer out = {0};
+    text_put(&out, "nothing in --in ");
+    put_criterion(&out, options, args->operands[0]);
+    if (result->nearest.memory)
+        put_nearest(&out, &result->nearest.stored);
+    else if (!result->documents)
+        text_put(&out, ": it has no documents");
+    else if (!options->distance && !options->distance_zero && options->similarity > LEAST_SIMILARITY)
+        text_format(&out, ", nor more than %g", LEAST_SIMILARITY);
+    if (!out.failed)
+        message_summary("%.*s", (int)out.length, out.data);
+    text_free(&out);
+}
+
+static int show_similar_in(const cli_args *args, doppel_similar_options *options, bool words) {
+    enum { USUAL_LIMIT = 10, NEAREST_BITS = 16 };
+    const doppel_similar_options wider = {.similarity = LEAST_SIMILARITY,
+                                          .distance = options->distance || options->distance_zero ? NEAREST_BITS : 0};
+    scan_result result;
+    text_buffer out = {0};
+    options->limit = options->limit ? options->limit : USUAL_LIMIT;
+    if (!(options->similarity > 0))
+        options->similarity = USUAL_SIMILARITY;
+    int code = scan_inputs(args, options, &wider, &result);
+    for (size_t i = 0; i < result.count && !reading_failed(); i++) {
+        if (words)
+            put_words(&out, &result.hits[i].stored);
+        else
+            text_similar(&out, &result.hits[i].stored);
+        text_put(&out, "\n");
+    }
+    if (code == EXIT_DONE && !result.count)
+        tell_none_in(args, options, &result);
+    scan_free(&result);
+    return finish_text(&out, code);
+}
+
+/* ---- the command ---- */
+
+/* Refuses options of an index where there is none. */
+static bool check_in(const cli_args *args) {
+    static const char *const of_index[] = {"index", "store", "store-password-file"};
+    for (size_t i = 0; i < sizeof of_index / sizeof *of_index; i++)
+        if (args_text(args, of_index[i])) {
+            message("give --in or --%s, not both", of_index[i]);
+            return false;
+        }
+    return check_outputs(args);
+}
+
 static bool read_options(const cli_args *args, doppel_similar_options *options, unsigned *words) {
     uint64_t distance = args_number(args, "distance", 0);
     *options = (doppel_similar_options){.size = sizeof *options, .limit = args_number(args, "limit", 0)};
@@ -225,7 +282,11 @@ int cmd_similar(const cli_args *args) {
     doppel_similar_options options;
     doppel_item item;
     unsigned words;
-    int code = read_options(args, &options, &words) ? engine_open(&e, args, ENGINE_READ) : EXIT_USAGE;
+    int code = read_options(args, &options, &words) ? EXIT_DONE : EXIT_USAGE;
+    if (code == EXIT_DONE && args_text(args, "in"))
+        return check_in(args) ? show_similar_in(args, &options, words) : EXIT_USAGE;
+    if (code == EXIT_DONE)
+        code = engine_open(&e, args, ENGINE_READ);
     if (code == EXIT_DONE)
         code = find_query(&e, &query, &known, &item);
     if (code == EXIT_DONE)

@@ -19,7 +19,8 @@ const cli_option trim_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
      "write the trimmed documents to this file; .gz and .zst are compressed; .parquet takes Parquet inputs; - is "
      "stdout"},
-    OUTPUT_DIR_OPTION,
+    {"output-dir", 0, OPTION_FILE, "DIR",
+     "instead of --output: write one file for each Parquet input, with the same name, below this folder"},
     {"unit", 'u', OPTION_TEXT, "UNIT",
      "what is compared: line (the default), sentence, paragraph (between blank lines), or passage (any run of --words "
      "words)"},
@@ -340,6 +341,7 @@ static void print_result(const trim_job *job) {
                         would ? "would be " : "");
         suggest_units(job);
     }
+    tell_jsonl(job->args);
 }
 
 static int print_summary(const trim_job *job, int code) {

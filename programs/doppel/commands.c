@@ -12,7 +12,8 @@ enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
 static const cli_option common_options[] = {
     {"format", 0, OPTION_TEXT, "FORMAT",
      "read every INPUT as jsonl, json (one array of objects), csv, tsv, warc, mbox, html, text (a file is a document) "
-     "or lines (a line is a document); default: detected by name, else by content"},
+     "or lines (a line is a document); default: detected by name, else by content: JSON by its first byte, CSV by a "
+     "header that has text, html or all that --text-key names"},
     {"max-record", 0, OPTION_SIZE, "BYTES", "leave out longer records (default 64M)"},
     {"allow-bad", 0, OPTION_FLAG, NULL,
      "continue when no document of an INPUT can be read, or more than half of its records are bad; without it the "
@@ -43,6 +44,7 @@ static const cli_command commands[] = {
      "and all INPUTs have that format, and lines of --format lines. Other rows become JSONL with all their columns; "
      "documents of other formats become JSONL with id, url, title and text. --removed lists the removed documents, "
      "each with its original; --removed-documents writes the documents themselves.\n"
+     "--annotate writes one file, so that it cannot be combined with --output-dir, except for Parquet.\n"
      "The inputs are never changed. To undo: delete OUT, or add the documents of --removed-documents to it.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
@@ -152,15 +154,21 @@ static const cli_command commands[] = {
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
-    {"similar", PLACE " ID|URL|FILE", "Find the documents of an index that are most similar to one.",
+    {"similar", "(--index DIR | --store URL | --in FILE) ID|URL|FILE",
+     "Find the documents of an index or a file that are most similar to one.",
      "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
      "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
      "words takes the place of the JSON line (--print).\n"
      "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, names the "
      "nearest one; the exit code is 0.\n"
+     "With --in FILE the document is the one in that file (or folder, or several files) with this id, else the one in "
+     "the file of this name; --format and the keys are those of --in. Every document of --in is compared with it, so "
+     "that nothing is missed, and copies have lines of their own. For repeated questions an index is quicker: doppel "
+     "add --index DIR FILE.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
-     "doppel similar --index seen article-17\ndoppel similar --index seen --limit 3 --similarity 0.5 draft.txt",
+     "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen "
+     "--limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
     {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
      "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
@@ -174,7 +182,8 @@ static const cli_command commands[] = {
      get_options, 1, SIZE_MAX, "needs an ID", NULL, cmd_get, TAKES_NAMES},
     {"remove", PLACE " ID|URL...", "Remove documents from an index: one JSON line each.",
      "A document is named by its id or, where there is no such id, by its URL; then the line has both. "
-     "\"removed\":false means that there was no such document; the exit code is 0. Copies linked to a removed document "
+     "\"removed\":false means that there was no such document, which is reported on stderr, with exit code 3. Copies "
+     "linked to a removed document "
      "no longer match either, and the next doppel compact erases them from disk; \"copies\" says how many there are. "
      "The count of duplicates of a document stays the same when one of its copies is removed.",
      "doppel remove --index seen article-17\ndoppel remove --index seen https://example.org/news\n"
@@ -255,7 +264,8 @@ static const cli_command commands[] = {
      "brokers in unique duplicates dead-letter index store group"},
     {"compare", "A B", "Compare two documents: every measure, what they share, and how they differ.",
      "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
-     "documents of an index that keeps texts. On a terminal the shared passages are in colour (NO_COLOR=1 turns this "
+     "documents of an index that keeps texts. On a terminal, what is in no shared passage is in colour (NO_COLOR=1 "
+     "turns this "
      "off); --html FILE writes a page with the passages side by side.\n"
      "Why was a document removed? --removed LIST compares it with its original, and says for what reason.",
      "doppel compare old.txt new.txt\ndoppel compare old.txt new.txt --html page.html\n"
@@ -307,14 +317,16 @@ const cli_manual doppel_manual = {
     "who borrowed which passages from whom            overlap\n"
     "why two documents are alike, or one was removed  compare\n"
     "documents that arrive one at a time              add and check; serve, stream\n"
-    "the copies of one page among them                similar; check",
+    "  the copies of one page among them              similar; check\n"
+    "the copies of one page in a file                 similar --in corpus.jsonl page.html",
     "doppel dedup news.jsonl -o unique.jsonl --removed removed.jsonl\n"
     "doppel dedup --text-key title,body table.csv -o unique.csv\n"
     "doppel overlap essays/ --html page.html",
     "INPUT is a file, a folder (everything below it, in byte order of names), a pattern with *, ? or [ (the files that "
     "match it, in byte order) or - for stdin. Formats are recognised by the name, else by how a file begins: JSONL "
     "(.jsonl, .ndjson, .json, or a first byte {), an array of JSON objects (.json, or a first byte [), CSV and TSV "
-    "with a header (.csv, .tsv), WARC and WET (.warc, .wet), ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), "
+    "with a header (.csv, .tsv; CSV may be separated by semicolons or | as well, by its header), WARC and WET (.warc, "
+    ".wet), ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), "
     "Word documents (.docx) and PDF (.pdf; needs pdftotext, of Debian's poppler-utils); gzip, zstd, bzip2 and xz by "
     "their content. Any other file is one document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
@@ -329,6 +341,7 @@ const cli_manual doppel_manual = {
     "Options that take a list (--against, --by, --keep, --fields, --files-from, ...) may be given several times, and "
     "add up; any other option is given once.\n"
     "In lines of output, control characters and backslashes in an id are written as \\t, \\n, \\r, \\\\ or \\xHH.\n"
+    "The manuals are the files in docs/, which `make install` copies to share/doc/doppel.\n"
     "Exit codes: 0 done, 1 found (doppel check: a document is a duplicate), 2 wrong usage, 3 an input could not be "
     "read, or less than half of it, a named file was left out, or --strict found a bad record, 4 a table, an index or "
     "the output could not be read or written, 5 interrupted.",

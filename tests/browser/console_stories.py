@@ -35,7 +35,8 @@ def is_shown(page, text, what):
 
 
 def verdict(page):
-    """[kind, sentence] of the verdict."""
+    """[kind, sentence] of the verdict, once it is there."""
+    page.wait_for_selector("#verdict > span")
     return [" ".join(part.split()) for part in page.locator("#verdict > span").all_inner_texts()]
 
 

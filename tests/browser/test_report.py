@@ -3,7 +3,8 @@
     build/venv/bin/python tests/browser/test_report.py BUILD_DIR
 
 Each page must be legible, with nothing cut off (check.js says what that means), ask for nothing but its own file, write
-nothing to the console, and tell the figures that `doppel dedup` or `doppel trim` told. Screenshots are left in BUILD_DIR/browser.
+nothing to the console, and tell the figures that `doppel dedup` or `doppel trim` told. What is folded must be found by a
+search, opened with the keyboard, and printed. Screenshots are left in BUILD_DIR/browser.
 """
 import contextlib
 import json
@@ -15,8 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 import corpus
 import fonts
@@ -67,6 +69,12 @@ def borrowed(rng):
             for i, text in enumerate([passage, passage, corpus.edited(rng, passage, 60), passage[:1500]])]
 
 
+def in_pieces(rng):
+    """Two texts that share a long passage and 80 short ones, among long words and lines of hyphens."""
+    shared = [corpus.prose(rng, 400), "w" * 10000, *(corpus.prose(rng, 20) for _ in range(80))]
+    return [{"id": i, "text": "\n".join(part + "\n" + corpus.prose(rng, 30) + " -" * 100 for part in shared)} for i in range(2)]
+
+
 def runs():
     """(name, documents, command with options)"""
     rng = random.Random(7)
@@ -85,6 +93,7 @@ def runs():
     yield "shared", borrowed(rng) + usual, ["overlap"]
     yield "not shared", prose_of(rng, 3), ["overlap"]
     yield "compared", borrowed(rng)[1:3], ["compare"]
+    yield "pieces", in_pieces(rng), ["compare"]
 
 
 def make_page(doppel, folder, documents, command):
@@ -142,16 +151,106 @@ def check_ways(page):
         yield "addresses are not links"
     yield from (f"a bad link: {link}" for link in links if not re.fullmatch(r'<a rel="noopener noreferrer" href="https?://[^"]*">', link))
     head = html[:html.index("<main>")]
-    if "in.jsonl</bdi>" not in head or not re.search(r", \d{4}-\d\d-\d\d\. ", head):
+    if "in.jsonl</bdi>" not in head or not re.search(r", \d{4}-\d\d-\d\d</p>", head):
         yield "the head does not name the corpus and the day"
 
+
+# Words of a fold of a kind that can be seen nowhere, and the number of the first fold they are in.
+HIDDEN = """selector => {
+  const all = [...document.querySelectorAll('details')], seen = document.body.innerText;
+  for (const fold of document.querySelectorAll(selector)) {
+    const texts = document.createTreeWalker(fold, NodeFilter.SHOW_TEXT);
+    for (let text; (text = texts.nextNode());) {
+      const words = text.data.trim().split('\\n')[0].split(' ').slice(0, 6).join(' ');
+      if (words.length > 5 && !seen.includes(words) && !text.parentElement.closest('summary'))
+        return [words, all.findIndex(f => f.textContent.includes(words) &&
+          ![...f.querySelectorAll('details')].some(inner => inner.textContent.includes(words)))];
+    }
+  }
+}"""
+# Whether a fold and those around it are open; whether its words can be seen.
+CHAIN = """n => {
+  const open = [];
+  for (let fold = document.querySelectorAll('details')[n]; fold; fold = fold.parentElement.closest('details')) open.push(fold.open);
+  return open.every(o => o);
+}"""
+SEEN = "selector => [...document.querySelectorAll(selector)].map(e => e.checkVisibility())"
+
+
+def check_found(context, address, selector):
+    """A search for words that are folded opens what they are in."""
+    page = context.new_page()
+    page.goto(address)
+    found = page.evaluate(HIDDEN, selector)
+    if not found:
+        yield f"has no {selector} with words that are folded"
+        return
+    words, number = found
+    # A link to a text reveals it as Ctrl-F does.
+    search = context.new_page()
+    search.goto(f"{address}#:~:text={urllib.parse.quote(words, safe='').replace('-', '%2D')}")
+    try:
+        search.wait_for_function(CHAIN, arg=number, timeout=30000)
+    except TimeoutError:
+        yield f"a search for {words!r} does not open {selector}"
+    if search.evaluate("""n => { const fold = document.querySelectorAll('details')[n];
+          return fold.matches('.cut[open]') && getComputedStyle(fold, '::details-content').display !== 'inline' }""", number):
+        yield "an open fold breaks its line"
+    page.close()
+    search.close()
+
+
+def check_keyboard(context, address):
+    """Tab reaches a fold in a text, Enter opens and closes it."""
+    page = context.new_page()
+    page.goto(address)
+    fold = page.locator("details.group[open] > .inside details.cut:not(details:not([open]) *)").first
+    fold.locator("> summary").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    for state in (True, False):
+        page.keyboard.press("Enter")
+        if fold.evaluate("d => d.open && document.activeElement.parentElement === d") != state:
+            yield f"Enter does not {'open' if state else 'close'} a fold"
+    page.close()
+
+
+def check_print(context, address):
+    """Paper has what differs or is shared, whole; words that are the same in both stay folded."""
+    page = context.new_page()
+    page.goto(address)
+    page.emulate_media(media="print")
+    if not all(page.evaluate(SEEN, "details.group:not(.all) > .inside, details.more > div, details.cut mark, details.about li")):
+        yield "what is folded is not printed"
+    if any(page.evaluate(SEEN, "details.cut:not(.same) > summary")):
+        yield "paper has notes that can only be pressed"
+    if not all(page.evaluate(SEEN, "details.cut.same > summary")):
+        yield "equal words are neither printed nor counted"
+    page.close()
+
+
+def check_folds(browser, address, selectors):
+    context = browser.new_context(viewport={"width": 390, "height": 900})
+    context.set_default_timeout(PATIENCE)
+    for selector in selectors:
+        yield from check_found(context, address, selector)
+    if "details.cut" in selectors:
+        yield from check_keyboard(context, address)
+    yield from check_print(context, address)
+    context.close()
+
+
+# By run: what must be found though it is folded.
+FOLDS = {"usual": ("details.cut.same", "details.group:not([open]) details.cut.same", "details.group.all"),
+         "wide": ("details.cut:not(.same)",), "lines": ("details.cut",), "shared": ("details.cut",),
+         "pieces": ("details.cut", "details.more")}
 
 def parts_of(summary):
     """The figures that a page has, and its headings."""
     if "compared" in summary:
-        return [], ["Shared passages"]
+        return [], ["Shared passages", "How to read this page"]
     if "pairs" in summary:
-        return [], [f"{summary['pairs']} pair"]
+        return [], [f"{summary['pairs']} pair" if summary["pairs"] else "No two of", "How to read this page"]
     if "kept" in summary:
         largest = ["The largest groups"] if summary["groups"] else []
         return ["documents", "kept", "removed", "groups"], ["In and out", "How similar, and how many", *largest, "Inputs",
@@ -186,6 +285,8 @@ def check_run(browsers, doppel, pictures, run):
                 found, text = look(browser, page.as_uri(), width, scheme, picture)
                 for what in [*found, *check_figures(text, summary)]:
                     yield f"{name}, {width} px, {scheme}, {family}: {what}"
+        if name in FOLDS:
+            yield from (f"{name}: {what}" for what in check_folds(next(iter(browsers.values())), page.as_uri(), FOLDS[name]))
         if name in ("usual", "lines"):
             yield from (f"{name}: {what}" for what in check_ways(page))
         if name == "usual":

@@ -50,7 +50,7 @@ doppel mirrors f.jsonl --url-key link 2>&1
 doppel fingerprint f.jsonl --id-key key 2>&1
 doppel add --index seen f.jsonl --url-key link 2>&1 >/dev/null
 echo "some words in a plain file" >plain.txt
-doppel dedup plain.txt --url-key link --keep newest:date -o /dev/null 2>&1
+doppel dedup plain.txt --keep newest:date -o /dev/null 2>&1
 
 echo "== a report"
 sed 's/"text"/"body"/; s/"id"/"key"/' f.jsonl >b.jsonl

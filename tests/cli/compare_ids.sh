@@ -47,6 +47,13 @@ doppel compare --in r.jsonl --removed removed.jsonl second | sed '/fingerprints/
 doppel compare --in r.jsonl --removed removed.jsonl third
 echo "exit $?"
 doppel compare --in r.jsonl --removed removed.jsonl first second
+doppel compare --in r.jsonl --removed removed.jsonl nobody
+tail -n 2 r.jsonl >rest.jsonl
+doppel compare --in rest.jsonl --removed removed.jsonl second
+head -n 1 r.jsonl >known.jsonl
+doppel compare --in rest.jsonl --in known.jsonl --removed removed.jsonl second | head -n 1
+sed 's/"similarity":[0-9.]*/"similarity":0.80000000000000004/' removed.jsonl >long.jsonl
+doppel compare --in r.jsonl --removed long.jsonl second | head -n 1
 doppel compare --removed removed.jsonl second
 doppel compare --in r.jsonl second
 doppel compare second first

@@ -20,13 +20,19 @@ echo "== a page"
 doppel overlap essays --html page.html | wc -l
 grep -o '<h3>.*</h3>' page.html | sed 's/<.h3>.*//'
 grep -c '<b>emil' page.html
-# Shaded: the passages of the changed copy and one of 184 words, on both sides, and the example in the head.
+# Shaded: the passages of the changed copy and one of 184 words in three parts, on both sides, and the example in the head.
 grep -o '<mark>' page.html | wc -l
-grep -o 'shaded</mark>; [a-z ]*' page.html
+grep -o '<p class="lead">.*' page.html | sed 's/<[^>]*>//g'
+grep -o '<span class="soft">.*</span></summary>' page.html | sed 's/<[^>]*>//g'
+# The words of the long passage are all there, on both sides, the middle ones folded.
+for n in 5000 5049 5050 5133 5134 5183; do
+    echo "$n: $(tr ' <>' '\n' <page.html | grep -cx $n)"
+done
+grep -o '<details class="cut"><summary>[^<]*</summary> <mark>50..' page.html
 grep -o '<h4>[^<]*' page.html | sort | uniq -c
 doppel overlap essays --html - | head -c 15
 echo
-doppel overlap essays --html page2.html --top 1 >/dev/null && grep -o '[^>]*share the most[^<]*' page2.html
+doppel overlap essays --html page2.html --top 1 >/dev/null && grep -o 'This page has the[^<]*' page2.html
 echo "== usage"
 doppel overlap essays --top 5
 echo "exit $?"
@@ -42,5 +48,21 @@ mkdir -p class/one
 seq -s ' ' 1 60 >class/one/anna.txt
 echo "before $(seq -s ' ' 1 60) after" >class/one/ben.txt
 doppel overlap class --html table.html >/dev/null
-grep -o 'All are in <bdi>[^<]*' table.html
+grep -o 'All documents are in <bdi>[^<]*' table.html
+sed -n 's/.*<p class="soft">\(.*\)<p class="lead">.*/\1/p' table.html | sed 's/[0-9]*-[0-9]*-[0-9]*/DAY/; s/<[^>]*>//g'
+doppel overlap class/one/anna.txt --against class/one/ben.txt --html against.html >/dev/null
+grep -o 'compared with <bdi>[^<]*' against.html
+echo "== a page has at most 8 MB of folded text"
+seq -s ' ' 1000000 1700000 >class/long.txt
+(cat class/long.txt; echo more) >class/longer.txt
+doppel compare class/long.txt class/longer.txt --html long.html | head -1
+grep -o '<details class="cut"><summary>[^<]*' long.html
+grep -o '<span class="skip">\[[^<]*' long.html
+grep -o '<p class="card">This page is full[^<]*' long.html
+wc -c <long.html | sed 's/.....$/...../'
+echo "== nothing shared"
+doppel overlap class/one/anna.txt essays/anna.txt --html none.html
+grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
+doppel compare class/one/anna.txt essays/anna.txt --html none.html >/dev/null
+grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
 grep -o '<tr><td><bdi>.*</tr>' table.html

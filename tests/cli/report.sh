@@ -35,6 +35,22 @@ show keys.html | grep -A1 'alert\|Kept: \|Removed: '
 doppel dedup in.jsonl --against in.jsonl -o out.jsonl --work known 2>/dev/null
 doppel report --work known -o known.html
 show known.html | grep 'A known document' | head -1
+echo "== texts without titles; spaces between what differs; more changes than are shown are folded"
+some=$(seq -s ' ' 200 240)
+printf '%s\n' text "$some If" "$some If extra words" "$(seq -s ' ' 600 700)" \
+    "$(seq -s ' ' 600 700 | sed 's/[0-9]*5 /new /g')" "文字之间没有空格的一个句子在这里" "文字之间没有空格的这个句子在这里" >table.csv
+doppel dedup table.csv --similarity 0.05 -o out.csv --work w-table 2>/dev/null
+doppel report --work w-table -o table.html
+show table.html | sed -n '/The largest groups/,/<h2>Inputs/p' | grep -v '^<div\|^<summary>$'
+echo "== a long word"
+for end in x y; do
+    echo '{"id":"'$end$(seq -s '' 1 300)'","text":"'"$some $(head -c 9000 /dev/zero | tr '\0' w)"'"}'
+done >words.jsonl
+doppel dedup words.jsonl -o out.jsonl --work w-words 2>/dev/null
+doppel report --work w-words -o words.html
+grep -o '[^>]*more letters[^<]*' words.html
+tr ' <>' '\n' <words.html | awk '{ if (length > longest) longest = length } END { print longest }'
+grep -o '[0-9]*…</bdi>' words.html | uniq -c | awk '{ print $1, length($2) }'
 echo "== nothing, one"
 : >empty.jsonl
 head -1 in.jsonl >single.jsonl

@@ -7,7 +7,7 @@ printf '%s\n' \
     '{"id":"five","text":"nothing of this stands anywhere else"}' >in.jsonl
 # The page without its style and its day, an element a line.
 show() {
-    sed 's/<style>.*<\/style>//; s/, [0-9]*-[0-9]*-[0-9]*\. /, DAY. /; s/<[^/!]/\n&/g' "$1" | grep -v '^<\(svg\|rect\|line\|path\|circle\|g\|text\)\|^$'
+    sed 's/<style>.*<\/style>//; s/, [0-9]*-[0-9]*-[0-9]*<.p>/, DAY<\/p>/; s/<[^/!]/\n&/g' "$1" | grep -v '^<\(svg\|rect\|line\|path\|circle\|g\|text\)\|^$'
 }
 doppel trim in.jsonl -o out.jsonl --work run 2>/dev/null
 doppel report --work run -o report.html
@@ -36,6 +36,12 @@ doppel report --work keys -o keys.html
 show keys.html | grep -c '<del>'
 doppel report --work keys --text-key text -o keys.html
 echo "exit $?"
+echo "== long texts are folded"
+seq -s ' ' 1 100 >long
+printf '%s\n' '{"id":"a","text":"'"$(cat long)"'\nown words of a"}' '{"id":"b","text":"'"$(cat long)"'\nwords of b"}' >long.jsonl
+doppel trim long.jsonl -o out.jsonl --work w-long 2>/dev/null
+doppel report --work w-long -o long.html
+show long.html | grep -A2 '<details class="cut'
 echo "== nothing, one"
 : >empty.jsonl
 head -1 in.jsonl >single.jsonl

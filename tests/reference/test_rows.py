@@ -13,13 +13,14 @@ import check
 
 DOPPEL = os.path.join(os.environ.get("DOPPEL_BUILD", "build"), "doppel")
 ROUNDS = 200 if os.environ.get("DOPPEL_SUITE") == "full" else 12
+TAB = "\t"
 TABLES = 25  # of a round
 csv.field_size_limit(1 << 30)
 
 NAMES = [b"", b" ", b"text", b"id", b"a", b" a\t", b"a_1", b"a_2", b"a_1_1", b"id_1", b"_1", b"column_1", b"column_2",
          b"column_3", b"column_1_1", b"column_2_1", b"column_01", b"group", b"kept", "é".encode(), b"\xff", b"\xfe",
-         "\ufffd".encode(), b'say "so"', b"b,c", b"d\te", b"back\\slash", b"two\nlines", b"nul\0", b"column_", b"html"]
-PIECES = [b"", b"one two three four five six seven", b",", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\\", b"\0", b"\x1f",
+         "\ufffd".encode(), b'say "so"', b"b,c", b"d\te", b"f;g", b"h|i", b"back\\slash", b"two\nlines", b"nul\0", b"column_", b"html"]
+PIECES = [b"", b"one two three four five six seven", b",", b"\t", b";", b"|", b'"', b'""', b"\n", b"\r\n", b"\r", b"\\", b"\0", b"\x1f",
           b"\x7f", b"\xef\xbb\xbf", b"\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", "é".encode(),
           "\U0001f98a".encode(), "\u2028".encode(), b"</script>", b" ", b"{}"]
 
@@ -33,8 +34,8 @@ def random_cell(rng):
 
 
 def write_cell(rng, cell):
-    """As it stands where that means the same, else quoted; so are tabs, which in a header make a file one of tabs."""
-    needs = cell[:1] == b'"' or any(byte in cell for byte in (b",", b"\t", b"\n", b"\r"))
+    """As it stands where that means the same, else quoted; so are all delimiters, which count in a header."""
+    needs = cell[:1] == b'"' or any(byte in cell for byte in (b",", b"\t", b";", b"|", b"\n", b"\r"))
     if needs or rng.random() < 0.2:
         return b'"' + cell.replace(b'"', b'""') + b'"'
     return cell
@@ -122,10 +123,10 @@ def write_tables(rng, folder):
     """Paths and what their records should be; some files are compressed."""
     expected, paths = [], []
     for i in range(TABLES):
-        delimiter = rng.choice([",", "\t"])
+        delimiter = rng.choice([",", "\t", ";", "|"])
         data = random_table(rng, delimiter.encode())
         packed = rng.random() < 0.3
-        path = os.path.join(folder, f"{i:02d}.{'csv' if delimiter == ',' else 'tsv'}{'.gz' if packed else ''}")
+        path = os.path.join(folder, f"{i:02d}.{'tsv' if delimiter == TAB and rng.random() < 0.5 else 'csv'}{'.gz' if packed else ''}")
         with open(path, "wb") as file:
             file.write(gzip.compress(data) if packed else data)
         paths.append(path)

@@ -50,6 +50,40 @@ static void tabs_divide_by_name_or_header(void **state) {
     check_text("a.tsv", "text\na, b\n", "a.tsv:2|a, b||\n", "");
 }
 
+static void semicolons_and_bars_divide_where_the_header_has_no_comma(void **state) {
+    (void)state;
+    check_text("a.csv", "\xEF\xBB\xBFid;text;url\r\n1;a, b;http://a\r\n2;\"c;\nd\";\r\n",
+               "1|a, b|http://a|\n2|c;\nd||\n", "");
+    check_text("a.csv", "id|text\n1|a; b, c\n", "1|a; b, c||\n", "");
+    check_text("a.csv", "\"id\";\"a,b\";\"text\"\n1;x;\"c;d\"\n", "1|c;d||\n", "");
+    check_text("a.csv", "id,a;b|c,text\n1,x,\"y;z\"\n", "1|y;z||\n", "");
+    check_text("a.csv", "id|a;b|text\n1|x;y|z;c\n", "",
+               "a.csv:0: the header has no column \"text\" or \"html\"; it has: "
+               "id|a, b|text\n");
+    check_text("a", "id;text\n1;a\n", "1|a||\n", "");
+}
+
+static void the_delimiter_is_that_of_the_header_outside_of_quotes(void **state) {
+    (void)state;
+    static const struct {
+        const char *header;
+        char delimiter;
+    } cases[] = {{"", ','},
+                 {"text", ','},
+                 {"a;b", ';'},
+                 {"a|b", '|'},
+                 {"a|b;c", ';'},
+                 {"a;b,c", ','},
+                 {"a,b\tc", '\t'},
+                 {"\"a,b\";c", ';'},
+                 {"\"a\"\",b\"|c", '|'},
+                 {"5\" disk;b", ';'},
+                 {"\xEF\xBB\xBF\"a,b\";c", ';'},
+                 {"\"a;b", ','}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(doppel_csv_delimiter(doppel_slice_of(cases[i].header)), cases[i].delimiter);
+}
+
 static void files_without_a_name_are_told_by_their_header(void **state) {
     (void)state;
     check_text("a", "id,text\n1,a\n", "1|a||\n", "");
@@ -215,12 +249,17 @@ static const char sample[] =
 static void blocks_may_be_cut_anywhere(void **state) {
     (void)state;
     const char *path = "a.csv";
-    write_text(path, sample);
-    result whole = run_path(path);
-    assert_int_equal(whole.counts.documents, 5);
-    assert_int_equal(whole.counts.bad, 3);
-    check_every_cut(path, strlen(sample), &(doppel_input_options){0}, &whole);
-    free_result(&whole);
+    char text[sizeof sample];
+    for (const char *delimiter = ",;|\t"; *delimiter; delimiter++) {
+        for (size_t i = 0; i < sizeof sample; i++)
+            text[i] = sample[i] == ',' ? *delimiter : sample[i];
+        write_text(path, text);
+        result whole = run_path(path);
+        assert_int_equal(whole.counts.documents, 5);
+        assert_int_equal(whole.counts.bad, 3);
+        check_every_cut(path, strlen(text), &(doppel_input_options){0}, &whole);
+        free_result(&whole);
+    }
 }
 
 /* However the bytes of a row come, its end is the same; also where what was seen is dropped. */
@@ -386,6 +425,8 @@ int main(void) {
         TEST(lines_may_end_in_crlf_and_a_mark_may_stand_ahead),
         TEST(a_mark_in_a_later_row_is_text),
         TEST(tabs_divide_by_name_or_header),
+        TEST(semicolons_and_bars_divide_where_the_header_has_no_comma),
+        TEST(the_delimiter_is_that_of_the_header_outside_of_quotes),
         TEST(files_without_a_name_are_told_by_their_header),
         TEST(ids_that_are_missing_name_the_first_line),
         TEST(compressed_files_are_read_too),

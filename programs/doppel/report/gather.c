@@ -203,10 +203,16 @@ static doppel_status list_shown(text_reading *in) {
     return DOPPEL_OK;
 }
 
+size_t whole_characters(const char *text, size_t length, size_t most) {
+    if (length <= most)
+        return length;
+    while (most && ((unsigned char)text[most] & 0xC0) == 0x80)
+        most--;
+    return most;
+}
+
 bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied) {
-    if (length > most)
-        for (length = most; length && ((unsigned char)text[length] & 0xC0) == 0x80;)
-            length--;
+    length = whole_characters(text, length, most);
     *to = malloc(length + 1);
     if (!*to)
         return false;

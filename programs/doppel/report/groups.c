@@ -6,19 +6,23 @@
 #include <math.h>
 #include <string.h>
 
-/* Words shown of a run that both have: at its ends, and before it is cut at all; of a run that one has; of a kept text
- * by itself. */
+/* Words that are not folded: of a run that both have, at its ends, and before its middle is folded at all; of a run
+ * that one has; of a kept text by itself. */
 enum { SAME_END = 10, SAME_WHOLE = 28, CHANGE_END = 24, CHANGE_WHOLE = 60, BEGINNING = 60 };
 
-/* Changes shown of a copy; groups that are listed by their ids. */
-enum { MOST_CHANGES = 16, MOST_LISTED = 20000 };
+/* Changes of a copy that are not folded; groups that are listed by their ids; words and bytes of a text without a title
+ * that stand for it. */
+enum { MOST_CHANGES = 16, MOST_LISTED = 20000, TITLE_WORDS = 12, TITLE_BYTES = 120 };
 
 /* Groups that are open when the page opens: the first with differences to show. */
 enum { OPEN_GROUPS = 3 };
 
-/* A run of words, without its middle if it is long. */
-static void write_run(html *page, const diff_text *t, const diff_run *run, const char *tags[2]) {
+/* A run of words, its middle folded if it is long. */
+static void write_run(html *page, const diff_text *t, const diff_run *run) {
+    static const char *const all_tags[][2] = {{"", ""}, {"<del>", "</del>"}, {"<ins>", "</ins>"}};
+    static const fold middle[] = {{"cut same", "word the same", "words the same"}, {"cut", "word", "words"}};
     bool same = run->kind == DIFF_SAME;
+    const char *const *tags = all_tags[run->kind];
     size_t whole = same ? SAME_WHOLE : CHANGE_WHOLE, shown = same ? SAME_END : CHANGE_END;
     size_t end = run->first + run->count;
     if (run->count <= whole) {
@@ -26,44 +30,89 @@ static void write_run(html *page, const diff_text *t, const diff_run *run, const
         return;
     }
     html_words(page, t, run->first, run->first + shown, tags);
-    html_skip(page, run->count - 2 * shown, same ? "word the same" : "word", same ? "words the same" : "words");
+    html_fold_words(page, t, run->first + shown, end - shown, tags, &middle[!same]);
     html_words(page, t, end - shown, end, tags);
 }
 
-static void write_changes(html *page, const diff_text *a, const diff_text *b, const diff *d) {
-    static const char *tags[][2] = {{"", ""}, {"<del>", "</del>"}, {"<ins>", "</ins>"}};
-    size_t changes = 0, left = 0;
-    html_put(page, "<p class=\"text\" dir=\"auto\">");
-    for (size_t i = 0; i < d->count; i++) {
+/* What a run is taken from, and where its words are in it. */
+typedef struct placed_run {
+    const diff_text *text;
+    size_t start, end; /* bytes, up to the next word */
+} placed_run;
+
+static placed_run place_of(const diff_text *a, const diff_text *b, const diff_run *run) {
+    const diff_text *t = run->kind == DIFF_ADDED ? b : a;
+    size_t end = run->first + run->count;
+    return (placed_run){t, (size_t)t->ranges.range[run->first].start,
+                        end < t->words ? (size_t)t->ranges.range[end].start : t->length};
+}
+
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* Whether a space is missing between two runs: the first may be the end of its text, where no space follows, or end
+ * with a mark of punctuation that the other text lacks. Words removed and those in their place are always apart. */
+static bool lacks_space(placed_run before, placed_run next, bool replaces) {
+    bool space_before = before.end && is_space(before.text->text[before.end - 1]);
+    bool space_next = next.start && is_space(next.text->text[next.start - 1]);
+    return !space_before && (space_next || replaces);
+}
+
+/* The runs [from, end) of a difference. */
+static void write_runs(html *page, const diff_text *a, const diff_text *b, const diff *d, size_t from, size_t end) {
+    for (size_t i = from; i < end; i++) {
         const diff_run *run = &d->run[i];
-        bool change = run->kind != DIFF_SAME;
-        left += change && changes == MOST_CHANGES;
-        changes += change && changes < MOST_CHANGES;
-        if (!left)
-            write_run(page, run->kind == DIFF_ADDED ? b : a, run, tags[run->kind]);
+        bool replaces = i && run->kind == DIFF_ADDED && run[-1].kind == DIFF_REMOVED;
+        if (i && lacks_space(place_of(a, b, run - 1), place_of(a, b, run), replaces))
+            html_put(page, " ");
+        write_run(page, run->kind == DIFF_ADDED ? b : a, run);
     }
-    if (left)
-        html_skip(page, left, "more change", "more changes");
-    html_put(page, "</p>");
+}
+
+/* What both have and what one has, in the order of the texts; of many changes, all but the first are folded. */
+static void write_changes(html *page, const diff_text *a, const diff_text *b, const diff *d) {
+    static const fold more = {"cut", "more change", "more changes"};
+    size_t changes = 0, left = 0, bytes = 0, end = d->count;
+    for (size_t i = 0; i < d->count; i++) {
+        placed_run place = place_of(a, b, &d->run[i]);
+        bool change = d->run[i].kind != DIFF_SAME;
+        if (change && changes++ == MOST_CHANGES)
+            end = i;
+        left += change && i >= end;
+        bytes += i >= end ? place.end - place.start : 0;
+    }
+    html_put(page, "<div class=\"text\" dir=\"auto\">");
+    write_runs(page, a, b, d, 0, end);
+    if (left && html_fold_begin(page, &more, left, bytes)) {
+        write_runs(page, a, b, d, end, d->count);
+        html_fold_end(page);
+    }
+    html_put(page, "</div>");
 }
 
 /* ---- documents ---- */
 
 static void show_id(report *r, html *page, uint64_t document) {
-    size_t length;
+    size_t length = 0;
     const char *id = report_id(r, document, &length);
     if (!id && page->status == DOPPEL_OK)
         page->status = DOPPEL_ERROR_MEMORY;
-    html_put(page, "<bdi>");
-    if (id)
-        html_text(page, id, length);
-    html_put(page, "</bdi>");
+    html_id(page, id ? id : "", length, LONG_ID);
 }
 
-static void show_title(html *page, const shown_document *d) {
+/* A title, or the first words of a text that has none. */
+static void show_title(html *page, const shown_document *d, const diff_text *text) {
+    size_t words = text->words < TITLE_WORDS ? text->words : TITLE_WORDS;
+    size_t end = words ? (size_t)text->ranges.range[words - 1].end : 0,
+           shown = whole_characters(text->text, end, TITLE_BYTES);
     html_put(page, "<bdi>");
-    html_text(page, d->title, d->title_length);
-    html_put(page, d->title_cut ? "\xE2\x80\xA6</bdi>" : "</bdi>");
+    if (d->title_length)
+        html_text(page, d->title, d->title_length);
+    else
+        html_text(page, text->text, shown);
+    html_put(page, d->title_cut || (!d->title_length && (shown < end || words < text->words)) ? "\xE2\x80\xA6</bdi>"
+                                                                                              : "</bdi>");
 }
 
 static void write_url(html *page, const shown_document *d) {
@@ -74,7 +123,8 @@ static void write_url(html *page, const shown_document *d) {
 }
 
 static void write_kept(report *r, html *page, const shown_document *kept, const diff_text *text) {
-    static const char *none[2] = {"", ""};
+    static const char *const none[2] = {"", ""};
+    static const fold rest = {"cut same", "more word", "more words"};
     html_put(page, "<div class=\"document\"><h4>Kept: ");
     show_id(r, page, kept->near.b);
     html_put(page, "</h4>");
@@ -86,12 +136,12 @@ static void write_kept(report *r, html *page, const shown_document *kept, const 
                                   : "<p class=\"meta\">");
     html_count(page, text->words, "word", "words");
     write_url(page, kept);
-    html_put(page, "</p><p class=\"text\" dir=\"auto\">");
+    html_put(page, "</p><div class=\"text\" dir=\"auto\">");
     size_t shown = text->words < BEGINNING + 10 ? text->words : BEGINNING;
     html_words(page, text, 0, shown, none);
     if (shown < text->words)
-        html_skip(page, text->words - shown, "more word", "more words");
-    html_put(page, "</p></div>");
+        html_fold_words(page, text, shown, text->words, none, &rest);
+    html_put(page, "</div></div>");
 }
 
 static const char *name_of_reason(const doppel_near *near) {
@@ -107,7 +157,8 @@ static void write_evidence(html *page, const doppel_near *near) {
     if (!isnan(near->similarity))
         html_format(page, " \xC2\xB7 similarity %.3f", near->similarity);
     if (near->distance >= 0)
-        html_format(page, " \xC2\xB7 %d %s", near->distance, near->distance == 1 ? "bit differs" : "bits differ");
+        html_format(page, " \xC2\xB7 fingerprints differ in %d %s", near->distance,
+                    near->distance == 1 ? "bit" : "bits");
 }
 
 static void write_counted(html *page, const diff *d) {
@@ -141,8 +192,10 @@ static doppel_status write_copy(report *r, html *page, const shown_document *cop
         html_put(page, " \xC2\xB7 a long text, of which only the beginning is compared");
     write_url(page, copy);
     html_put(page, "</p>");
-    if (status == DOPPEL_OK && kept)
+    if (status == DOPPEL_OK && kept && page->written < MOST_PAGE)
         write_changes(page, kept, &text, &d);
+    else
+        page->full = page->full || kept;
     html_put(page, "</div>");
     diff_free(&d);
     diff_text_free(&text);
@@ -169,14 +222,19 @@ static void write_identical(report *r, html *page, const shown_group *g) {
     html_put(page, "</p></div>");
 }
 
-static void write_summary(report *r, html *page, const shown_group *g) {
+static void write_summary(report *r, html *page, const shown_group *g, const diff_text *kept) {
     uint64_t others = g->size - 1 - g->identical;
+    bool titled = g->kept.title_length || kept->words;
     html_put(page, "<summary><h3>");
-    if (g->kept.title_length)
-        show_title(page, &g->kept);
+    if (titled)
+        show_title(page, &g->kept, kept);
     else
         show_id(r, page, g->original);
     html_put(page, "</h3><span class=\"soft\">");
+    if (titled) {
+        show_id(r, page, g->original);
+        html_put(page, " \xC2\xB7 ");
+    }
     html_count(page, g->size, "document", "documents");
     html_put(page, ": 1 kept");
     if (g->identical) {
@@ -195,7 +253,7 @@ static void write_summary(report *r, html *page, const shown_group *g) {
 static void write_group(report *r, html *page, const shown_group *g) {
     diff_text kept;
     doppel_status status = diff_split(&kept, g->kept.text ? g->kept.text : "", g->kept.text_length);
-    write_summary(r, page, g);
+    write_summary(r, page, g, &kept);
     html_put(page, "<div class=\"inside\">");
     if (status == DOPPEL_OK)
         write_kept(r, page, &g->kept, &kept);
@@ -219,7 +277,7 @@ static void write_all_groups(report *r, html *page) {
     uint64_t listed = 0, count = doppel_batch_count(r->batch) + r->stats.in_index;
     if (r->figures.groups <= r->groups)
         return;
-    html_put(page, "<details class=\"group\"><summary><h3>All groups</h3><span class=\"soft\">");
+    html_put(page, "<details class=\"group all\"><summary><h3>All groups</h3><span class=\"soft\">");
     html_number(page, r->figures.groups);
     html_put(page, ", by the id of the kept document, for the search of your browser</span></summary><div "
                    "class=\"inside\"><ul class=\"all\">");

@@ -186,7 +186,8 @@ void report_write_hosts(const report *r, html *page) {
     const report_hosts *hosts = &r->hosts;
     if (!hosts->count)
         return;
-    html_put(page, "<section id=\"hosts\"><h2>Hosts that copy each other</h2><p class=\"soft\">");
+    html_format(page, "<section id=\"hosts\"><h2>%s</h2><p class=\"soft\">",
+                hosts->pairs ? "Hosts that copy each other" : "Hosts");
     html_count(page, hosts->between, "removed document is", "removed documents are");
     html_put(page, " on another host than the kept one, ");
     html_number(page, hosts->inside);

@@ -9,6 +9,7 @@
 static void put_bytes(html *page, const char *bytes, size_t length) {
     if (page->status == DOPPEL_OK)
         page->status = writer_add(page->out, bytes, length);
+    page->written += length;
 }
 
 void html_put(html *page, const char *markup) {
@@ -209,6 +210,10 @@ void html_timings(html *page, const timing *part, size_t count) {
         picture_share(page, most > 0 ? part[i].seconds / most : 0);
         html_row_end(page);
     }
+    html_row_begin(page, "Measured with");
+    html_format(page, "doppel %s, CPU level %s, Unicode %s", doppel_version(), doppel_cpu_level(),
+                doppel_unicode_version());
+    html_row_end(page);
     html_table_end(page);
 }
 
@@ -271,23 +276,87 @@ static bool is_space(char c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-void html_words(html *page, const diff_text *t, size_t first, size_t end, const char *tags[2]) {
-    size_t from = first ? t->ranges.range[first].start : 0,
-           to = end < t->words ? t->ranges.range[end].start : t->length;
-    size_t last = to;
-    if (first >= end)
-        return;
-    while (last > from && is_space(t->text[last - 1]))
+void html_id(html *page, const char *id, size_t length, size_t most) {
+    size_t shown = whole_characters(id, length, most);
+    html_put(page, "<bdi>");
+    html_text(page, id, shown);
+    html_put(page, shown < length ? "\xE2\x80\xA6</bdi>" : "</bdi>");
+}
+
+/* ---- words, and what is folded ---- */
+
+/* Where the words [first, end) of a text are, with what is after them. */
+static doppel_range bytes_of(const diff_text *t, size_t first, size_t end) {
+    return (doppel_range){first ? t->ranges.range[first].start : 0,
+                          end < t->words ? t->ranges.range[end].start : t->length};
+}
+
+/* Bytes of a text, white space at their end after the closing tag. Those after the first `most` are folded. */
+static void put_piece(html *page, const char *text, size_t length, const char *const tags[2], size_t most) {
+    static const fold letters = {"cut", "more letter", "more letters"};
+    size_t last = length, shown, left = 0;
+    while (last && is_space(text[last - 1]))
         last--;
+    shown = whole_characters(text, last, most);
     html_put(page, tags[0]);
-    html_text(page, t->text + from, last - from);
+    html_text(page, text, shown);
     html_put(page, tags[1]);
-    if (last < to)
+    for (size_t i = shown; i < last; i++)
+        left += ((unsigned char)text[i] & 0xC0) != 0x80;
+    if (left && html_fold_begin(page, &letters, left, last - shown)) {
+        html_put(page, tags[0]);
+        html_text(page, text + shown, last - shown);
+        html_put(page, tags[1]);
+        html_fold_end(page);
+    }
+    if (last < length)
         html_put(page, " ");
 }
 
+/* Far more than the words have that are shown in a row, unless they are no words of a language. */
+enum { MOST_LETTERS = 4000 };
+
+void html_words(html *page, const diff_text *t, size_t first, size_t end, const char *const tags[2]) {
+    doppel_range piece = bytes_of(t, first, end);
+    if (first < end)
+        put_piece(page, t->text + piece.start, piece.end - piece.start, tags, MOST_LETTERS);
+}
+
+static void put_note(html *page, const char *before, uint64_t number, const char *noun, const char *after) {
+    html_put(page, before);
+    html_put(page, "[\xE2\x80\xA6 ");
+    html_number(page, number);
+    html_put(page, " ");
+    html_put(page, noun);
+    html_put(page, " \xE2\x80\xA6]");
+    html_put(page, after);
+}
+
+bool html_fold_begin(html *page, const fold *kind, uint64_t number, uint64_t bytes) {
+    const char *noun = number == 1 ? kind->one : kind->many;
+    if (page->written + bytes > MOST_FOLDED) {
+        page->full = true;
+        html_skip(page, number, kind->one, kind->many);
+        return false;
+    }
+    html_format(page, "<details class=\"%s\">", kind->class);
+    put_note(page, "<summary>", number, noun, "</summary> ");
+    return true;
+}
+
+void html_fold_end(html *page) {
+    html_put(page, "</details> ");
+}
+
+void html_fold_words(html *page, const diff_text *t, size_t first, size_t end, const char *const tags[2],
+                     const fold *kind) {
+    doppel_range piece = bytes_of(t, first, end);
+    if (!html_fold_begin(page, kind, end - first, piece.end - piece.start))
+        return;
+    put_piece(page, t->text + piece.start, piece.end - piece.start, tags, SIZE_MAX);
+    html_fold_end(page);
+}
+
 void html_skip(html *page, uint64_t number, const char *one, const char *many) {
-    html_put(page, "<span class=\"skip\">[\xE2\x80\xA6 ");
-    html_count(page, number, one, many);
-    html_put(page, " \xE2\x80\xA6]</span> ");
+    put_note(page, "<span class=\"skip\">", number, number == 1 ? one : many, "</span> ");
 }

@@ -22,12 +22,14 @@ static const char report_style[] =
     "header{padding-top:32px}footer{padding-bottom:40px;color:var(--soft);font-size:14px}"
     "h1{font-size:28px;line-height:1.2;margin:0 0 6px}h2{font-size:21px;line-height:1.3;margin:40px 0 12px}"
     "h3{font-size:16px;margin:0 0 8px}p{margin:0 0 12px}.soft{color:var(--soft)}"
+    ".lead{font-size:18px}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:16px 18px;margin:0 0 16px;"
     "min-width:0}"
     ".tiles{display:grid;grid-template-columns:repeat(4,minmax(0,1fr));gap:16px}"
     ".tiles .card{margin:0}.tile b{display:block;font-size:30px;line-height:1.2;font-weight:650}"
     ".tile span{color:var(--soft);font-size:14px}"
-    ".two{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px;align-items:start}"
+    ".two{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:16px;align-items:start}.two>figure{align-self:"
+    "stretch}"
     "figure{margin:0}figcaption{color:var(--soft);font-size:14px;margin-top:8px}"
     "svg{display:block}svg.picture{overflow:visible}svg text{fill:var(--soft);font-size:12px;text-anchor:middle}"
     "svg text.count{fill:var(--ink)}svg text.side{text-anchor:end}"
@@ -50,7 +52,9 @@ static const char report_style[] =
     "details.group{background:var(--card);border:1px solid var(--line);border-radius:10px;margin:0 0 12px}"
     "details.group>summary{cursor:pointer;padding:12px 18px;border-radius:10px}"
     "summary h3{display:inline;margin:0}summary .soft{display:block;font-size:14px}"
-    "summary:focus-visible{outline:2px solid var(--bar);outline-offset:2px}"
+    "summary:focus-visible{outline:2px solid var(--bar);outline-offset:-2px}"
+    /* A letter with a hundred accents stays in its card. */
+    "header,.card,details.group{overflow:clip}"
     ".inside{padding:0 18px 8px}.inside h4{font-size:15px;margin:0 0 2px}"
     ".document{border-top:1px solid var(--line);padding:12px 0}"
     ".meta{color:var(--soft);font-size:14px;margin:0 0 8px}"
@@ -59,7 +63,16 @@ static const char report_style[] =
     "ins,del{border-radius:3px;padding:1px 2px;-webkit-box-decoration-break:clone;box-decoration-break:clone}"
     "ins{background:var(--new);color:var(--new-ink);text-decoration:underline;text-underline-offset:2px}"
     "del{background:var(--gone);color:var(--gone-ink);text-decoration:line-through}"
-    ".skip{color:var(--soft);font-size:13px;white-space:normal;font-style:italic}"
+    ".skip,.cut>summary{color:var(--soft);font-size:13px;white-space:normal;font-style:italic}"
+    /* A fold in the middle of a line. Closed, its content is a box of no size out of the flow, where the search of
+     * browsers still finds words: in the flow a block would break the line, and in an inline block nothing is found. */
+    "details.cut{display:inline}details.cut>summary{display:inline;list-style:none;cursor:pointer;color:var(--link);"
+    "white-space:nowrap;text-decoration:underline dotted;text-underline-offset:3px}"
+    ".cut>summary::-webkit-details-marker{display:none}"
+    "details.cut::details-content{position:absolute;left:0;right:0}"
+    "details.cut[open]::details-content{position:static;display:inline}details.cut[open]>summary{color:var(--soft)}"
+    "details.about{margin:24px 0 12px}.about>summary{cursor:pointer;color:var(--link)}.about ul{margin:8px 0 0;"
+    "padding-left:20px}.about li{margin-bottom:6px}"
     "nav{display:flex;flex-wrap:wrap;gap:4px 18px;margin-top:10px}a{color:var(--link)}"
     "ul.all{margin:0;padding:0 0 8px;list-style:none;columns:3 240px;font-size:14px}ul.all li{break-inside:avoid;"
     "padding:2px 0}"
@@ -68,15 +81,21 @@ static const char report_style[] =
     ".tiles{grid-template-columns:repeat(2,minmax(0,1fr));gap:10px}.tile b{font-size:24px}"
     "main,header,footer{padding-left:14px;padding-right:14px}h1{font-size:24px}.card,.inside,"
     "details.group>summary{padding-left:14px;padding-right:14px}svg text{font-size:11px}}"
-    "@media print{body{background:#fff}details.group{break-inside:avoid}}";
+    "@media print{body{background:#fff}h2,h4,summary{break-after:avoid}nav{display:none}}"
+    /* Paper has what is folded, where browsers can: but not words that are the same in both. */
+    "@supports selector(::details-content){@media print{details.group:not(.all)::details-content,"
+    "details.about::details-content,details.more::details-content{display:block;content-visibility:visible}"
+    "details.cut:not(.same)::details-content{position:static;display:inline;content-visibility:visible}"
+    "details.cut:not(.same)>summary,details.more>summary{display:none}}}";
 
 void html_page_begin(html *page, const char *style, const char *title) {
-    html_put(page, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                   "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-                   "'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
-                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-                   "<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">"
-                   "<title>doppel report</title><style>");
+    html_put(page,
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+             "'unsafe-inline'; base-uri 'none'; form-action 'none'\">"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+             "<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"no-referrer\">");
+    html_format(page, "<title>%s</title><style>", title);
     html_put(page, report_style);
     html_put(page, style);
     html_format(page, "</style></head>\n<body><header><h1>%s</h1><p class=\"soft\">", title);
@@ -97,20 +116,28 @@ void html_corpus(html *page, const char *path, size_t path_count) {
         html_put(page, " more");
     }
     strftime(date, sizeof date, "%Y-%m-%d", gmtime_r(&now, &parts));
-    html_format(page, "%s%s. ", path_count ? ", " : "", date);
+    html_format(page, "%s%s", path_count ? ", " : "", date);
+}
+
+void html_result(html *page) {
+    html_put(page, "</p><p class=\"lead\">");
 }
 
 void html_contents(html *page, const contents *entry, size_t count) {
-    html_put(page, "</p><nav aria-label=\"Contents\">");
+    html_put(page, count ? "</p><nav aria-label=\"Contents\">" : "</p>");
     for (size_t i = 0; i < count; i++)
         if (entry[i].there)
             html_format(page, "<a href=\"#%s\">%s</a> ", entry[i].id, entry[i].name);
-    html_put(page, "</nav></header>\n<main>");
+    html_put(page, count ? "</nav></header>\n<main>" : "</header>\n<main>");
 }
 
 void html_page_end(html *page) {
-    html_format(page, "</main>\n<footer><p>doppel %s, CPU level %s, Unicode %s.</p></footer></body></html>\n",
-                doppel_version(), doppel_cpu_level(), doppel_unicode_version());
+    if (page->full)
+        html_format(page,
+                    "<p class=\"card\">This page is full: text that would be folded is left out after the first %d MB, "
+                    "all text after %d MB.</p>",
+                    (int)(MOST_FOLDED >> 20), (int)(MOST_PAGE >> 20));
+    html_format(page, "</main>\n<footer><p>Made by doppel %s.</p></footer></body></html>\n", doppel_version());
 }
 
 /* The first reading that is not of known documents. */
@@ -130,6 +157,7 @@ void report_write(report *r, html *page) {
                                  {"inputs", "Inputs", true},         {"plan", "Plan", true}};
     html_page_begin(page, "", "Copies found by doppel");
     write_corpus(r, page);
+    html_result(page);
     html_count(page, r->figures.documents, "document", "documents");
     html_put(page, r->figures.documents == 1 ? " was read; " : " were read; ");
     html_number(page, r->figures.removed);

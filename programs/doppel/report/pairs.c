@@ -15,11 +15,11 @@
  * left and right fit on one screen, even on a phone. CONTEXT words are shown around it. */
 enum { GAP = 12, STRETCH = 120, CONTEXT = 14 };
 
-/* A passage of more than PASSAGE_WHOLE words is shown by PASSAGE_END words at either end: 17 lines of a phone, whose
- * screen has both texts then. */
+/* Of a passage of more than PASSAGE_WHOLE words, all but PASSAGE_END words at either end is folded: these are 17 lines
+ * of a phone, whose screen has both texts then. */
 enum { PASSAGE_WHOLE = 140, PASSAGE_END = 50 };
 
-/* Stretches shown of a pair, the first ones, and pairs that are open when the page opens. */
+/* Stretches of a pair that are not folded, and pairs that are open when the page opens. */
 enum { MOST_STRETCHES = 60, OPEN_PAIRS = 5 };
 
 static const char style[] = ":root{--shared:#ffe69c;--shared-ink:#3d2c00}"
@@ -28,10 +28,41 @@ static const char style[] = ":root{--shared:#ffe69c;--shared-ink:#3d2c00}"
                             "-webkit-box-decoration-break:clone;box-decoration-break:clone}"
                             ".stretch{border-top:1px solid var(--line);padding:12px 0;gap:8px 28px}"
                             ".stretch h4{grid-column:1/-1;font-weight:600;font-size:14px;color:var(--soft)}"
-                            ".stretch .meta{margin:0 0 4px}.percent{font-variant-numeric:tabular-nums}"
-                            "@media(max-width:760px){.stretch .text{padding-bottom:8px}}"
+                            ".stretch .meta{margin:0}details.more>summary{cursor:pointer;padding:12px 0;"
+                            "border-top:1px solid var(--line);color:var(--link)}"
+                            /* Both texts begin at the same height, however long their names are. */
+                            ".stretch>div{display:grid;grid-template-rows:subgrid;grid-row:span 2;row-gap:4px}"
+                            "@media(max-width:760px){.stretch>div{display:block}.stretch .text{padding-bottom:8px}}"
                             /* Printers leave backgrounds out. */
-                            "@media print{mark{text-decoration:underline;font-weight:600;print-color-adjust:exact}}";
+                            "@media print{mark{text-decoration:underline;print-color-adjust:exact}}";
+
+doppel_status pair_count_words(doppel_slice text, uint64_t *words) {
+    diff_text split;
+    doppel_status status = diff_split(&split, text.data, text.length);
+    *words = split.words;
+    diff_text_free(&split);
+    return status;
+}
+
+size_t pair_same_folder(const shared_pair *pair, const char *name, size_t common) {
+    for (size_t i = 0; i < 2; i++) {
+        const shared_side *side = &pair->side[i];
+        size_t same = 0;
+        while (same < common && same < side->id_length && side->id[same] == name[same])
+            same++;
+        common = same;
+    }
+    while (common && name[common - 1] != '/')
+        common--;
+    return common;
+}
+
+void pair_shorten_names(shared_pair *pair, size_t folder) {
+    for (size_t i = 0; i < 2; i++) {
+        pair->side[i].id += folder;
+        pair->side[i].id_length -= folder;
+    }
+}
 
 size_t pair_sum(shared_pair *pair) {
     size_t longest = 0;
@@ -132,13 +163,14 @@ static bool continues(const diff_text texts[2], const doppel_passage *before, co
 }
 
 static void write_passage(html *page, const diff_text *t, word_span span) {
-    static const char *shaded[2] = {"<mark>", "</mark>"};
+    static const char *const shaded[2] = {"<mark>", "</mark>"};
+    static const fold middle = {"cut", "shared word", "shared words"};
     if (span.end - span.first <= PASSAGE_WHOLE) {
         html_words(page, t, span.first, span.end, shaded);
         return;
     }
     html_words(page, t, span.first, span.first + PASSAGE_END, shaded);
-    html_skip(page, span.end - span.first - 2 * PASSAGE_END, "shared word", "shared words");
+    html_fold_words(page, t, span.first + PASSAGE_END, span.end - PASSAGE_END, shaded, &middle);
     html_words(page, t, span.end - PASSAGE_END, span.end, shaded);
 }
 
@@ -158,14 +190,14 @@ static word_span around(const shared_pair *pair, const diff_text *t, size_t side
 
 /* One side of a stretch: its passages, what is between them, and some words around it. */
 static void write_side(html *page, const shared_pair *pair, const diff_text *t, size_t side, word_span passages) {
-    static const char *none[2] = {"", ""};
+    static const char *const none[2] = {"", ""};
     word_span stretch = {span_of(t, &pair->passages[passages.first], side).first,
                          span_of(t, &pair->passages[passages.end - 1], side).end};
     word_span shown = around(pair, t, side, stretch);
     size_t at = shown.first;
-    html_put(page, "<div><p class=\"meta\"><bdi>");
-    html_text(page, pair->side[side].id, pair->side[side].id_length);
-    html_put(page, "</bdi></p><p class=\"text\" dir=\"auto\">");
+    html_put(page, "<div><p class=\"meta\">");
+    html_id(page, pair->side[side].id, pair->side[side].id_length, LONG_ID);
+    html_put(page, "</p><div class=\"text\" dir=\"auto\">");
     if (at)
         html_put(page, "<span class=\"skip\">\xE2\x80\xA6</span> ");
     for (size_t i = passages.first; i < passages.end; i++) {
@@ -175,7 +207,7 @@ static void write_side(html *page, const shared_pair *pair, const diff_text *t, 
         at = span.end;
     }
     html_words(page, t, at, shown.end, none);
-    html_put(page, shown.end < t->words ? "<span class=\"skip\">\xE2\x80\xA6</span></p></div>" : "</p></div>");
+    html_put(page, shown.end < t->words ? "<span class=\"skip\">\xE2\x80\xA6</span></div></div>" : "</div></div>");
 }
 
 /* Whether both texts have a passage in the part that is there. */
@@ -183,30 +215,109 @@ static bool is_there(const shared_pair *pair, const doppel_passage *p) {
     return p->a_end <= pair->side[0].length && p->b_end <= pair->side[1].length;
 }
 
+/* One stretch, the passages [passages.first, passages.end) of both texts. */
+static void write_stretch(html *page, const shared_pair *pair, const diff_text texts[2], word_span passages) {
+    uint64_t words = 0;
+    for (size_t i = passages.first; i < passages.end; i++)
+        words += pair->passages[i].words;
+    html_put(page, "<div class=\"two stretch\"><h4>");
+    html_count(page, words, "shared word", "shared words");
+    html_put(page, "</h4>");
+    write_side(page, pair, &texts[0], 0, passages);
+    write_side(page, pair, &texts[1], 1, passages);
+    html_put(page, "</div>");
+}
+
+/* Where the stretch that begins with a passage ends. */
+static size_t end_of_stretch(const shared_pair *pair, const diff_text texts[2], size_t first, size_t end) {
+    uint64_t words = pair->passages[first].words;
+    size_t at = first + 1;
+    for (; at < end && words < STRETCH && continues(texts, &pair->passages[at - 1], &pair->passages[at]); at++)
+        words += pair->passages[at].words;
+    return at;
+}
+
+/* Stretches as long as the page has room for them and, with `most`, at most that many. Returns the passage after them.
+ */
+static size_t write_some(html *page, const shared_pair *pair, const diff_text texts[2], word_span passages, size_t most,
+                         uint64_t room) {
+    size_t at = passages.first;
+    for (size_t shown = 0, end; at < passages.end && shown < most && page->written < room; at = end, shown++) {
+        end = end_of_stretch(pair, texts, at, passages.end);
+        write_stretch(page, pair, texts, (word_span){at, end});
+    }
+    return at;
+}
+
 static void write_stretches(html *page, const shared_pair *pair, const diff_text texts[2]) {
-    size_t there = 0, shown = 0, at = 0;
+    size_t there = 0, at;
     while (there < pair->count && is_there(pair, &pair->passages[there]))
         there++;
-    while (at < there && shown < MOST_STRETCHES) {
-        uint64_t words = 0;
-        size_t end = at;
-        do {
-            words += pair->passages[end++].words;
-        } while (end < there && words < STRETCH && continues(texts, &pair->passages[end - 1], &pair->passages[end]));
-        html_put(page, "<div class=\"two stretch\"><h4>");
-        html_count(page, words, "shared word", "shared words");
-        html_put(page, "</h4>");
-        write_side(page, pair, &texts[0], 0, (word_span){at, end});
-        write_side(page, pair, &texts[1], 1, (word_span){at, end});
-        html_put(page, "</div>");
-        at = end;
-        shown++;
+    at = write_some(page, pair, texts, (word_span){0, there}, MOST_STRETCHES, MOST_PAGE);
+    if (at < there && page->written < MOST_FOLDED) {
+        html_put(page, "<details class=\"more\"><summary>");
+        html_count(page, there - at, "more passage", "more passages");
+        html_put(page, "</summary>");
+        at = write_some(page, pair, texts, (word_span){at, there}, SIZE_MAX, MOST_FOLDED);
+        html_put(page, "</details>");
     }
+    page->full = page->full || at < there;
     if (at < pair->count) {
         html_put(page, "<p class=\"soft\">");
         html_count(page, pair->count - at, "more passage is", "more passages are");
-        html_put(page, " not shown.</p>");
+        html_put(page, at < there ? " not on this page, which is full.</p>"
+                                  : " not on this page: only the first 256 KB of a text are.</p>");
     }
+}
+
+/* ---- what a pair shares ---- */
+
+/* The share of the words of a side that are in passages. */
+static double share_of_words(const shared_pair *pair, size_t side) {
+    uint64_t all = pair->side[side].words;
+    return pair->words < all ? (double)pair->words / (double)all : all ? 1 : 0;
+}
+
+static void write_name(html *page, const shared_pair *pair, size_t side) {
+    html_id(page, pair->side[side].id, pair->side[side].id_length, SHORT_ID);
+}
+
+static void write_share(html *page, const shared_pair *pair, size_t side) {
+    char share[16];
+    percent(share, share_of_words(pair, side));
+    html_put(page, share[0] == '<' ? "less than " : share[0] == '>' ? "more than " : "");
+    html_put(page, share + strcspn(share, "0123456789"));
+    html_put(page, " of ");
+}
+
+static void write_bold_name(html *page, const shared_pair *pair, size_t side) {
+    html_put(page, "<b>");
+    write_name(page, pair, side);
+    html_put(page, "</b>");
+}
+
+void pair_page_sentence(html *page, const shared_pair *pair) {
+    size_t of = share_of_words(pair, 1) > share_of_words(pair, 0), in = !of;
+    uint64_t all = pair->side[of].words;
+    if (!pair->words) {
+        write_bold_name(page, pair, 0);
+        html_put(page, " and ");
+        write_bold_name(page, pair, 1);
+        html_put(page, " share no passage.");
+        return;
+    }
+    html_count(page, pair->words, "word", "words");
+    html_put(page, " of ");
+    write_bold_name(page, pair, of);
+    html_put(page, pair->words == 1 ? " is also in " : " are also in ");
+    write_bold_name(page, pair, in);
+    html_put(page, pair->words >= all ? ": all of it." : ": ");
+    if (pair->words >= all)
+        return;
+    write_share(page, pair, of);
+    html_put(page, "its ");
+    html_count(page, all, "word", "words");
+    html_put(page, ".");
 }
 
 static void write_summary(html *page, const shared_pair *pair, size_t rank) {
@@ -216,23 +327,31 @@ static void write_summary(html *page, const shared_pair *pair, size_t rank) {
         html_put(page, ". ");
     }
     for (size_t i = 0; i < 2; i++) {
-        html_put(page, i ? " and <bdi>" : "<bdi>");
-        html_text(page, pair->side[i].id, pair->side[i].id_length);
-        html_put(page, "</bdi>");
+        html_put(page, i ? " and " : "");
+        html_id(page, pair->side[i].id, pair->side[i].id_length, LONG_ID);
     }
-    char first[16], second[16];
-    percent(first, pair->side[0].share);
-    percent(second, pair->side[1].share);
     html_put(page, "</h3><span class=\"soft\">");
-    html_string(page, first);
-    html_put(page, " of the first is in the second, ");
-    html_string(page, second);
-    html_put(page, " of the second in the first \xC2\xB7 ");
-    html_count(page, pair->words, "word", "words");
+    if (!pair->count) {
+        html_put(page, "no shared passage</span></summary>");
+        return;
+    }
+    html_count(page, pair->words, "shared word", "shared words");
     html_put(page, " in ");
     html_count(page, pair->count, "passage", "passages");
+    if (pair->count > 1) {
+        html_put(page, ", the longest of ");
+        html_number(page, pair->longest);
+    }
+    html_put(page, ": ");
+    write_share(page, pair, 0);
+    write_name(page, pair, 0);
+    html_put(page, ", ");
+    write_share(page, pair, 1);
+    write_name(page, pair, 1);
     html_put(page, "</span></summary>");
 }
+
+/* ---- all of it ---- */
 
 void pair_page_begin(html *page) {
     html_page_begin(page, style, "Shared text found by doppel");
@@ -248,9 +367,28 @@ void pair_page_pair(html *page, const shared_pair *pair, size_t rank) {
     html_put(page, "<div class=\"inside\">");
     if (status == DOPPEL_OK)
         write_stretches(page, pair, texts);
+    if (!pair->count)
+        html_put(page, "<p>They have no run of words in common that is long enough to be shown.</p>");
     html_put(page, "</div></details>\n");
     diff_text_free(&texts[0]);
     diff_text_free(&texts[1]);
     if (page->status == DOPPEL_OK)
         page->status = status;
+}
+
+void pair_page_end(html *page, bool ranked) {
+    html_put(page,
+             "<details class=\"about\"><summary>How to read this page</summary><ul>"
+             "<li>A passage is a run of words that both documents have; case and punctuation do not count. "
+             "Percentages are the words in passages, of all words of a document.</li>"
+             "<li><i>[\xE2\x80\xA6 84 shared words \xE2\x80\xA6]</i> stands for the middle of a long passage: "
+             "press it to see the words. The browser\xE2\x80\x99s search finds them, and they are printed.</li>"
+             "<li>Shared text alone does not show who copied: documents may quote a third one, and who wrote first "
+             "cannot be told from the texts.</li>");
+    if (ranked)
+        html_put(page, "<li>The order, and the percentages that the command prints, are those of containment: how many "
+                       "of a document\xE2\x80\x99s shingles, usually runs of 5 words, the other one has. Where single "
+                       "words were replaced, that is less than the words in passages.</li>");
+    html_put(page, "</ul></details>");
+    html_page_end(page);
 }

@@ -1,5 +1,5 @@
 /* pairs.h - two documents that share text, for people: a ranking of pairs in lines, and a page with the shared passages
- * side by side. */
+ * side by side. The page gives shares in words, which a reader can count; pairs are ranked by containment. */
 #ifndef REPORT_PAIRS_H
 #define REPORT_PAIRS_H
 
@@ -8,8 +8,9 @@
 typedef struct shared_side {
     const char *id, *text; /* text NULL: lines need none */
     size_t id_length, length;
-    double share; /* of its shingles that are in the other one */
-    bool cut;     /* only the beginning of the text is there */
+    double share;   /* of its shingles that are in the other one */
+    uint64_t words; /* of the whole text; lines need none */
+    bool cut;       /* only the beginning of the text is there */
 } shared_side;
 
 /* All of it is borrowed. */
@@ -26,12 +27,23 @@ typedef struct shared_pair {
 /* Sets `words` by the passages. Returns the longest of them; the first of several. */
 size_t pair_sum(shared_pair *pair);
 
+/* The words of a text. */
+doppel_status pair_count_words(doppel_slice text, uint64_t *words);
+
+/* Of the first `common` bytes of a name, those that are folders both documents are in, too. */
+size_t pair_same_folder(const shared_pair *pair, const char *name, size_t common);
+/* Takes that many bytes off both names. */
+void pair_shorten_names(shared_pair *pair, size_t folder);
+
 /* Two or three lines on a pair; `rank` from 1 on, `width` columns wide. */
 void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t width);
 
-/* The page: its beginning, a section for each pair, its end. The first pairs are open. `rank` from 1 on; 0: there is no
- * other. */
+/* The page: its beginning, up to the line below its title (html_corpus, html_result); what a pair shares, in a
+ * sentence; a section for each pair; how to read it, and its end. The first pairs are open. `rank` from 1 on; 0: there
+ * is no other. */
 void pair_page_begin(html *page);
+void pair_page_sentence(html *page, const shared_pair *pair);
 void pair_page_pair(html *page, const shared_pair *pair, size_t rank);
+void pair_page_end(html *page, bool ranked);
 
 #endif

@@ -13,7 +13,14 @@
 typedef struct html {
     writer *out;
     doppel_status status;
+    uint64_t written; /* bytes */
+    bool full;        /* some text was left out, because the page is large */
 } html;
+
+/* A page stays small enough to be sent by mail and opened on a phone: once it has MOST_FOLDED bytes, long texts are no
+ * longer there to be unfolded, and once it has MOST_PAGE, the texts of the rest are left out. html_page_end says so. */
+#define MOST_FOLDED ((uint64_t)8 << 20)
+#define MOST_PAGE ((uint64_t)16 << 20)
 
 /* Markup. html_format is for numbers and fixed words: what comes from documents goes through html_text. */
 void html_put(html *page, const char *markup);
@@ -33,15 +40,17 @@ void html_bytes(html *page, uint64_t bytes);
 /* A number and its noun: 1 group, 2,000 groups. */
 void html_count(html *page, uint64_t number, const char *one, const char *many);
 
-/* The page (page.c), with rules added to its style: everything up to the line below its title; what that begins with,
- * the first of the paths that were read, how many more there are, and the day; then links to its sections, which end
- * its head; and from the end of its sections on. */
+/* The page (page.c), with rules added to its style: everything up to the line below its title; in that line, the first
+ * of the paths that were read, how many more there are, and the day; the end of that line and the start of the sentence
+ * that gives the result; its end, with links to the sections, if there are any, which end the head; and from the end of
+ * the sections on. */
 typedef struct contents {
     const char *id, *name;
     bool there;
 } contents;
 void html_page_begin(html *page, const char *style, const char *title);
 void html_corpus(html *page, const char *path, size_t path_count);
+void html_result(html *page);
 void html_contents(html *page, const contents *entry, size_t count);
 void html_page_end(html *page);
 
@@ -77,17 +86,38 @@ void html_tile_end(html *page);
 void html_figure_begin(html *page, const char *title);
 void html_figure_end(html *page, const char *caption);
 
-/* The words [first, end) of a text between two tags, with what is between and after them, up to the next word; white
- * space goes after the closing tag. */
-void html_words(html *page, const diff_text *text, size_t first, size_t end, const char *tags[2]);
+/* An id, of which only the beginning is shown if it is longer than `most` bytes. */
+enum { LONG_ID = 400, SHORT_ID = 80 };
+void html_id(html *page, const char *id, size_t length, size_t most);
 
-/* What is left out of a text: [... 41 words ...]. */
+/* The words [first, end) of a text between two tags, with what is between and after them, up to the next word; white
+ * space goes after the closing tag. Of words that have thousands of letters, only the first letters are unfolded. */
+void html_words(html *page, const diff_text *text, size_t first, size_t end, const char *const tags[2]);
+
+/* What is folded: a note of how much there is, [... 41 words ...], which unfolds it. Folds of class "cut" are unfolded
+ * on paper, of class "cut same" they are not. */
+typedef struct fold {
+    const char *class, *one, *many;
+} fold;
+
+/* Begins a fold of this many bytes. False: the page has no room for them, and has only the note; else the content
+ * follows, and html_fold_end. */
+bool html_fold_begin(html *page, const fold *kind, uint64_t number, uint64_t bytes);
+void html_fold_end(html *page);
+/* The words [first, end) of a text, folded. */
+void html_fold_words(html *page, const diff_text *text, size_t first, size_t end, const char *const tags[2],
+                     const fold *kind);
+
+/* What is left out of a text: [... 3 more cuts ...]. */
 void html_skip(html *page, uint64_t number, const char *one, const char *many);
 
 /* ---- what is shown of a document ---- */
 
 /* At most this much of a text is read: about 40,000 words of English. */
 #define MOST_TEXT ((size_t)256 << 10)
+
+/* The first bytes of a text, at most `most`, that end between characters. */
+size_t whole_characters(const char *text, size_t length, size_t most);
 
 /* A copy of the beginning of a text, at most `most` bytes, which ends between characters. False: no memory. */
 bool copy_text(const char *text, size_t length, size_t most, char **to, size_t *copied);

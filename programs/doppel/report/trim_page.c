@@ -14,34 +14,14 @@ static const char trim_style[] =
     ".list th.wide{width:20%}"
     "@media(max-width:760px){.three{grid-template-columns:repeat(2,minmax(0,1fr))}.list th,.list th.wide{width:23%}}";
 
-/* An id is shown up to here: a few lines on a phone. */
-enum { MOST_ID = 400 };
-
 static const char ellipsis[] = "\xE2\x80\xA6";
-
-/* The first bytes of a text, at most `most`, that end between characters. */
-static size_t whole_characters(const char *text, size_t length, size_t most) {
-    if (length <= most)
-        return length;
-    while (most && ((unsigned char)text[most] & 0xC0) == 0x80)
-        most--;
-    return most;
-}
-
-static void show_id(html *page, const char *id, size_t length) {
-    size_t shown = whole_characters(id, length, MOST_ID);
-    html_put(page, "<bdi>");
-    html_text(page, id, shown);
-    html_put(page, shown < length ? ellipsis : "");
-    html_put(page, "</bdi>");
-}
 
 /* A document that is mentioned: its id, which is a link where it is an address of the web and not shortened. */
 static void mention(html *page, const char *id, size_t length) {
-    if (length <= MOST_ID)
+    if (length <= LONG_ID)
         html_link(page, id, length);
     else
-        show_id(page, id, length);
+        html_id(page, id, length, LONG_ID);
 }
 
 /* The address of a document, unless that is its id. */
@@ -276,9 +256,10 @@ static size_t word_from(const diff_text *t, uint64_t byte) {
     return low;
 }
 
-/* Text that is kept or cut, without its middle if it is long. */
+/* Text that is kept or cut, its middle folded if it is long. */
 static void write_part(html *page, const diff_text *t, doppel_range part, bool cut) {
     static const char *const tags[][2] = {{"", ""}, {"<del>", "</del>"}};
+    static const fold middle[] = {{"cut same", "word", "words"}, {"cut", "word, cut", "words, cut"}};
     size_t from = (size_t)part.start, to = (size_t)part.end, end = cut ? CUT_END : KEPT_END;
     size_t first = word_from(t, from), last = word_from(t, to);
     if (last - first <= (cut ? CUT_WHOLE : KEPT_WHOLE)) {
@@ -286,13 +267,13 @@ static void write_part(html *page, const diff_text *t, doppel_range part, bool c
         return;
     }
     write_piece(page, t->text, from, (size_t)t->ranges.range[first + end].start, tags[cut]);
-    html_skip(page, last - first - 2 * end, cut ? "word, cut" : "word", cut ? "words, cut" : "words");
+    html_fold_words(page, t, first + end, last - end, tags[cut], &middle[cut]);
     write_piece(page, t->text, (size_t)t->ranges.range[last - end].start, to, tags[cut]);
 }
 
 static void write_cut_text(html *page, const shown_trimmed *d, const diff_text *t) {
     uint64_t at = 0;
-    html_put(page, "<p class=\"text lines\" dir=\"auto\">");
+    html_put(page, "<div class=\"text lines\" dir=\"auto\">");
     html_put(page, d->text_begins ? "" : "<span class=\"skip\">[\xE2\x80\xA6]</span> ");
     for (size_t i = 0; i < d->cuts; at = d->cut[i++].end) {
         write_part(page, t, (doppel_range){at, d->cut[i].start}, false);
@@ -304,7 +285,7 @@ static void write_cut_text(html *page, const shown_trimmed *d, const diff_text *
         write_part(page, t, (doppel_range){at, t->length}, false);
     if (!d->text_ends && d->cuts_in_all == d->cuts)
         html_put(page, "<span class=\"skip\">[\xE2\x80\xA6]</span>");
-    html_put(page, "</p>");
+    html_put(page, "</div>");
 }
 
 static void write_originals(html *page, const shown_trimmed *d) {
@@ -322,7 +303,7 @@ static void write_originals(html *page, const shown_trimmed *d) {
 
 static void write_summary(html *page, const shown_trimmed *d) {
     html_put(page, "<summary><h3>");
-    show_id(page, d->id, d->id_length);
+    html_id(page, d->id, d->id_length, LONG_ID);
     html_put(page, "</h3><span class=\"soft\">");
     html_number(page, d->words_cut);
     html_put(page, " of ");
@@ -507,6 +488,7 @@ void trim_report_write(trim_report *r, html *page) {
                                  {"settings", "Settings", true}};
     html_page_begin(page, trim_style, "Repeats cut by doppel");
     html_corpus(page, r->file[0], r->files);
+    html_result(page);
     html_count(page, s->input.documents, "document", "documents");
     html_put(page, s->input.documents == 1 ? " was read; " : " were read; ");
     html_number(page, s->documents_cut);

@@ -30,6 +30,10 @@ const char *choice_name(const cli_choice *choices, unsigned value);
             "visible"                                                                                             \
     }
 
+/* Of commands that print lines, in JSON or in words. */
+#define PRINT_OPTION \
+    { "print", 0, OPTION_TEXT, "FORM", "text: in words; jsonl (default: text on a terminal, else jsonl)" }
+
 /* The value of --content. Prints a message and returns false when it is neither. */
 bool content_option(const cli_args *args, doppel_content *content);
 

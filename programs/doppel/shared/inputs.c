@@ -6,9 +6,11 @@
 #include "common/progress.h"
 #include "shared/outputs.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +41,7 @@ static struct {
     char file[sizeof((doppel_error *)NULL)->file];
     uint64_t bad, repaired;  /* records of this file */
     uint64_t repaired_files; /* plain ones */
+    uint64_t closed_files;   /* could not even be opened */
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
@@ -100,10 +103,50 @@ static bool is_operand(const cli_args *args, const doppel_error *what) {
     return false;
 }
 
-/* Reports what is wrong with a whole file. */
+/* The option of a key that was given; NULL: none was. */
+static const char *given_key(const cli_args *args) {
+    static const char *const options[] = {"text-key", "html-key", "title-key", "url-key", "id-key"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (args_text(args, options[i]))
+            return options[i];
+    return NULL;
+}
+
+/* Whether the first line of a file has a name as a word of its own: a column, or a member of a record. */
+static bool has_name(const char *path, const char *name) {
+    char line[4096];
+    size_t length = strlen(name);
+    FILE *file = fopen(path, "re");
+    bool found = false;
+    if (!file || !fgets(line, sizeof line, file))
+        *line = 0;
+    for (const char *p = line; !found && (p = strstr(p, name)); p += length)
+        found = (p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* An INPUT that is not there, but is a column of another: several keys of an option are one word. */
+static void hint_keys(const cli_args *args, const char *missing) {
+    const char *option = given_key(args);
+    for (size_t i = 0; option && *missing && i < args->operand_count; i++)
+        if (has_name(args->operands[i], missing)) {
+            message("did you mean --%s %s,%s? Several keys are separated by commas", option, args_text(args, option),
+                    missing);
+            return;
+        }
+}
+
+/* Something about a whole file. */
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
+    bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
+    bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
     if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
+    reported.closed_files += closed;
+    if (closed && is_operand(args, what))
+        hint_keys(args, what->file);
     if (what->code != DOPPEL_OK && !reported.operand_left_out)
         reported.operand_left_out = is_operand(args, what);
 }
@@ -178,6 +221,7 @@ doppel_input_options reading_options(const cli_args *args) {
         .progress = message_quiet ? NULL : progress_show,
         .stop = &stop_asked,
         .refuse_bad = !args_flag(args, "allow-bad"),
+        .refuse_plain = true,
         .unseen = on_unseen,
         .tables = get_tables() ? get_tables()->read : NULL,
         .run_programs = true,
@@ -201,9 +245,12 @@ static void on_unseen_known(const char *key, void *user) {
 doppel_input_options against_options(const cli_args *args) {
     doppel_input_options o = reading_options(args);
     const char **const keys[] = {&o.id_key, &o.url_key, &o.title_key, &o.text_key, &o.html_key};
+    o.refuse_plain = false; /* the keys of the other side need not be those of this one */
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (args_text(args, against_keys[i]))
+        if (args_text(args, against_keys[i])) {
             *keys[i] = args_text(args, against_keys[i]);
+            o.refuse_plain = true;
+        }
     if (args_text(args, "against-format"))
         o.format = args_text(args, "against-format");
     o.option_prefix = "against-";
@@ -244,15 +291,19 @@ int against_paths(const cli_args *args, const char ***paths, size_t *count) {
 
 /* "3 records left out, 1 record repaired, 2 files could not be read to their end" */
 static void report_counts(const doppel_input_counts *counts) {
-    char text[160];
+    char text[240];
+    uint64_t closed = reported.closed_files < counts->unopened ? reported.closed_files : counts->unopened;
     size_t used = 0;
     const struct {
         uint64_t count;
         const char *one, *many;
-    } parts[] = {{counts->bad, "record left out", "records left out"},
-                 {counts->repaired, "record repaired", "records repaired"},
-                 {counts->unopened, "file could not be read to its end", "files could not be read to their end"}};
-    for (size_t i = 0; i < 3; i++)
+    } parts[] = {
+        {counts->bad, "record left out", "records left out"},
+        {counts->repaired, "record repaired", "records repaired"},
+        {closed, "file could not be opened", "files could not be opened"},
+        {counts->unopened - closed, "file could not be read to its end", "files could not be read to their end"}};
+    reported.closed_files = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i].count)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%llu %s", used ? ", " : "",
                                      (unsigned long long)parts[i].count,

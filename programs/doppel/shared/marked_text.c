@@ -97,13 +97,11 @@ static void put_piece(text_writer *pen, const char *text, size_t length) {
     put_words(pen, text + tail, text + length);
 }
 
-/* A passage that both texts have. The colours 1 to 6 alternate. */
+/* A passage that both texts have: where there are colours, what only one of them has stands out instead. */
 static void put_shared(text_writer *pen, const char *text, size_t length, size_t number) {
     char mark[32];
     if (pen->colour) {
-        fprintf(pen->file, "\033[1;3%dm", (int)(number % 6 + 1));
         put_piece(pen, text, length);
-        fputs("\033[0m", pen->file);
     } else {
         put_word(pen, mark, (size_t)snprintf(mark, sizeof mark, "[%zu:", number + 1));
         put_piece(pen, text, length);
@@ -112,11 +110,12 @@ static void put_shared(text_writer *pen, const char *text, size_t length, size_t
     }
 }
 
-static void put_other(text_writer *pen, const char *text, size_t length) {
+/* What is in no passage, in the colour of its side, as among the differences. */
+static void put_other(text_writer *pen, const char *text, size_t length, bool is_b) {
     if (!length)
         return;
     if (pen->colour)
-        fputs("\033[2m", pen->file);
+        fputs(is_b ? "\033[1;32m" : "\033[1;31m", pen->file);
     put_piece(pen, text, length);
     if (pen->colour)
         fputs("\033[0m", pen->file);
@@ -144,13 +143,13 @@ void marked_text_print(FILE *file, const marked_text *marked, bool colour) {
     size_t at = 0, next;
     fprintf(file, "%*s", MARKED_INDENT, "");
     while ((next = next_passage(marked, at)) != SIZE_MAX) {
-        put_other(&pen, marked->text + at, start_of(marked, next) - at);
+        put_other(&pen, marked->text + at, start_of(marked, next) - at, marked->is_b);
         pen.glue = start_of(marked, next) && !is_space(marked->text[start_of(marked, next) - 1]);
         put_shared(&pen, marked->text + start_of(marked, next), end_of(marked, next) - start_of(marked, next), next);
         at = end_of(marked, next);
         pen.glue = at < marked->length && !is_space(marked->text[at]);
     }
-    put_other(&pen, marked->text + at, marked->length - at);
+    put_other(&pen, marked->text + at, marked->length - at, marked->is_b);
     fputc('\n', file);
 }
 

@@ -1,6 +1,6 @@
-/* marked_text.h - a text on a terminal, with the passages that another text has, too: in colour, or numbered in
- * brackets. Long pieces are shortened in their middle, white space becomes one space, and lines are broken between
- * words. */
+/* marked_text.h - a text on a terminal, with the passages that another text has, too: all else in colour, or the
+ * passages numbered in brackets. Long pieces are shortened in their middle, white space becomes one space, and lines
+ * are broken between words. */
 #ifndef SHARED_MARKED_TEXT_H
 #define SHARED_MARKED_TEXT_H
 
@@ -23,7 +23,7 @@ typedef struct marked_text {
 /* Whether colours are wanted: the file is a terminal that has them, and NO_COLOR is not set. */
 bool use_colour(FILE *file);
 
-/* Prints the text, each passage in a colour or in brackets. */
+/* Prints the text. */
 void marked_text_print(FILE *file, const marked_text *marked, bool colour);
 
 /* Prints a piece of a text without marks, after MARKED_INDENT columns that are printed already. */

@@ -407,6 +407,24 @@ bool writes_tables(const cli_args *args) {
     return found;
 }
 
+/* Whether a name ends in .json, compressed or not. */
+static bool is_json_name(const char *path) {
+    size_t length = strlen(path);
+    const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
+    for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
+        if (ends_in(path, length, packed[i])) {
+            length -= strlen(packed[i]);
+            break;
+        }
+    return ends_in(path, length, ".json");
+}
+
+void tell_jsonl(const cli_args *args) {
+    const char *out = args_text(args, "output");
+    if (out && !args_flag(args, "dry-run") && !is_stdout(out) && is_json_name(out))
+        message_summary("%s is JSONL: an object on each line, not one array", out);
+}
+
 /* The name of a format that has rows or lines; NULL for others, and for NULL. */
 static const char *rows_format(const char *name) {
     static const char *const with_rows[] = {"CSV", "TSV", "lines"};
@@ -445,7 +463,8 @@ static bool check_rows_name(const cli_args *args, const char *out) {
         const char *format = asked ? asked : doppel_input_format(args->operands[i]);
         if (!format || !strcasecmp(format, named))
             continue;
-        message("%s: %s is %s: choose another name, such as one that ends in %s", out, args->operands[i], format,
+        message("%s: %s is %s: choose another name, such as one that ends in %s", out, args->operands[i],
+                !asked && is_json_name(args->operands[i]) ? "JSON" : format,
                 !strcasecmp(format, "TSV")   ? ".tsv"
                 : !strcasecmp(format, "CSV") ? ".csv"
                 : rows_format(format)        ? ".txt"

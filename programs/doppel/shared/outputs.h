@@ -23,11 +23,8 @@
             "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 
-#define OUTPUT_DIR_OPTION                                                                               \
-    {                                                                                                   \
-        "output-dir", 0, OPTION_FILE, "DIR",                                                            \
-            "instead of --output: write one file for each input, with the same name, below this folder" \
-    }
+/* Says that an output whose name ends in .json has lines. */
+void tell_jsonl(const cli_args *args);
 
 /* Writes to stdout: doppel_work.emit. If the reader has closed it, the run ends quietly. */
 doppel_status write_stdout(void *user, doppel_slice bytes);
