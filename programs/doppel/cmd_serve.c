@@ -10,7 +10,8 @@ const cli_option serve_options[] = {
     {"indexes", 0, OPTION_FILE, "DIR", "the folder of further indexes, which are created and dropped through the API"},
     {"backups", 0, OPTION_FILE, "DIR", "the folder for backups requested through the API"},
     {"tokens", 0, OPTION_FILE, "FILE",
-     "access tokens, one per line: NAME RIGHT TOKEN, where RIGHT is read, write or admin; reloaded on SIGHUP"},
+     "access tokens, one per line: NAME RIGHT TOKEN, where RIGHT is read, write or admin, and TOKEN has at least 16 "
+     "bytes; other users must not be able to read the file (chmod 600); reloaded on SIGHUP"},
     {"certificate", 0, OPTION_FILE, "FILE", "serve TLS with this certificate (PEM), and --key"},
     {"key", 0, OPTION_FILE, "FILE", "the private key of --certificate"},
     {"origins", 0, OPTION_TEXT, "LIST",
@@ -33,6 +34,9 @@ const cli_option serve_options[] = {
      "refuse files to deduplicate that are larger when decompressed (default 512M)"},
     {"max-runs", 0, OPTION_COUNT, "N", "keep at most N files to deduplicate at a time; 0 refuses all (default 8)"},
     {"run-ttl", 0, OPTION_COUNT, "SECONDS", "delete such files and their results after this long (default 3600)"},
+    {"run-idle", 0, OPTION_COUNT, "SECONDS",
+     "where there is no room for another file, delete the results of one that nobody has asked for for this long "
+     "(default 60)"},
     {"max-head", 0, OPTION_SIZE, "BYTES", "memory of a connection; request heads must be shorter (default 32K)"},
     {"max-connections", 0, OPTION_COUNT, "N", "at most N connections (default 4096)"},
     {"max-per-client", 0, OPTION_COUNT, "N",

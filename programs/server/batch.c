@@ -109,7 +109,7 @@ static bool prepare(request *r, line *l, doppel_item *item) {
         return false;
     }
     const json_value *object = l->json.values;
-    if (!shape_check(&shape_document, &l->json, object, r->index, &l->why))
+    if (!shape_check(&shape_record, &l->json, object, r->index, &l->why))
         return false;
     if (!item_says_something(&l->json, object)) {
         l->why.kind = PROBLEM_WRONG_SHAPE;

@@ -33,9 +33,8 @@ void tokens_free(tokens *t) {
 /* ---- the file ---- */
 
 static right_kind right_of(const char *name) {
-    static const char *const names[] = {"", "read", "write", "admin"};
     for (int i = RIGHT_READ; i <= RIGHT_ADMIN; i++)
-        if (!strcmp(name, names[i]))
+        if (!strcmp(name, right_names[i]))
             return (right_kind)i;
     return RIGHT_NONE;
 }

@@ -301,6 +301,17 @@ static void write_console_types(text_buffer *out) {
     text_free(&done);
 }
 
+/* The content of an answer that is a file of one of several types. */
+static void write_file_types(text_buffer *out, const char *types) {
+    text_put(out, "{");
+    for (const char *at = types; at;) {
+        size_t length = strcspn(at, "|");
+        text_format(out, "%s\"%.*s\":{\"schema\":{\"type\":\"string\"}}", at == types ? "" : ",", (int)length, at);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    text_put(out, "}}");
+}
+
 static void write_answer(text_buffer *out, const route_info *r, const answer_info *a) {
     char status[8];
     snprintf(status, sizeof status, "%d", a->status);
@@ -311,6 +322,10 @@ static void write_answer(text_buffer *out, const route_info *r, const answer_inf
     const char *type = a->shape == &shape_problem ? "application/problem+json" : r->type ? r->type : "application/json";
     if (r->handle == handle_console && strchr(r->path, '{') && !a->shape) {
         write_console_types(out);
+        return;
+    }
+    if (a->types) {
+        write_file_types(out, a->types);
         return;
     }
     text_format(out, "{\"%.*s\":{\"schema\":", (int)strcspn(type, ";"), type);

@@ -208,8 +208,14 @@ void handle_remove(request *r) {
 
 /* ---- lists, a page at a time ---- */
 
-static void answer_page(request *r, const doppel_stored_list *list, uint64_t next, bool by_title) {
-    text_put(&r->answer, "{\"documents\":[");
+/* `original` (data NULL: none) is the document whose copies these are. */
+static void answer_page(request *r, const doppel_stored_list *list, uint64_t next, bool by_title,
+                        doppel_slice original) {
+    text_put(&r->answer, "{");
+    if (original.data)
+        text_member_string(&r->answer, "original", original);
+    text_member(&r->answer, "documents");
+    text_put(&r->answer, "[");
     for (size_t i = 0; i < list->count; i++) {
         text_put(&r->answer, i ? "," : "");
         text_stored(&r->answer, &list->stored[i], r->index->bits);
@@ -234,7 +240,7 @@ static void list_documents(request *r, doppel_list_options *options) {
     options->limit = (uint64_t)request_number(r, "limit");
     doppel_status status = doppel_engine_list(r->index->engine, options, &list, &next, &error);
     if (status == DOPPEL_OK)
-        answer_page(r, &list, next, options->title.data);
+        answer_page(r, &list, next, options->title.data, options->copies_of);
     else if (status == DOPPEL_ERROR_INPUT && options->copies_of.data)
         no_document(r);
     else
@@ -270,9 +276,24 @@ void handle_list(request *r) {
     list_documents(r, &options);
 }
 
+/* The copies of a document; of one that is itself a copy, those of its original. */
 void handle_copies(request *r) {
-    doppel_list_options options = {.copies_of = {r->id, r->id_length}};
-    list_documents(r, &options);
+    doppel_stored_list list = {0};
+    doppel_error error = {0};
+    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
+    if (status == DOPPEL_OK && list.count) {
+        const doppel_stored *one = list.stored;
+        doppel_list_options options = {.copies_of = one->original_id.data ? one->original_id : one->id};
+        if (one->original_id.data && one->original_gone)
+            answer_page(r, &(doppel_stored_list){0}, 0, false, options.copies_of);
+        else
+            list_documents(r, &options);
+    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
+        no_document(r);
+    } else {
+        request_error(r, status, &error);
+    }
+    doppel_stored_list_free(&list);
 }
 
 /* ---- similar ---- */

@@ -1,4 +1,4 @@
-/* files.c - what the server writes to disk. */
+/* files.c - what the server has on disk. */
 #include "server/files.h"
 
 #include <errno.h>
@@ -15,6 +15,34 @@ bool file_write(int file, const char *bytes, size_t length) {
             return false;
         bytes += wrote > 0 ? wrote : 0;
         length -= wrote > 0 ? (size_t)wrote : 0;
+    }
+    return true;
+}
+
+bool file_write_at(int file, const void *bytes, size_t length, uint64_t at) {
+    const char *from = bytes;
+    while (length) {
+        ssize_t wrote = pwrite(file, from, length, (off_t)at);
+        if (wrote < 0 && errno != EINTR)
+            return false;
+        size_t done = wrote > 0 ? (size_t)wrote : 0;
+        from += done;
+        at += done;
+        length -= done;
+    }
+    return true;
+}
+
+bool file_read_at(int file, void *bytes, size_t length, uint64_t at) {
+    char *to = bytes;
+    while (length) {
+        ssize_t got = pread(file, to, length, (off_t)at);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        size_t done = got > 0 ? (size_t)got : 0;
+        to += done;
+        at += done;
+        length -= done;
     }
     return true;
 }

@@ -1,5 +1,5 @@
 /* index_handlers.c - requests about indexes: list, create, drop, back up; statistics, largest groups, maintenance;
- * health.
+ * the rights of the caller; health.
  */
 #include "common/stored_json.h"
 #include "server/service.h"
@@ -339,6 +339,18 @@ void handle_compact(request *r) {
         return;
     }
     text_put(&r->answer, "{\"compacted\":true}");
+    request_answer(r, 200);
+}
+
+/* ---- the caller ---- */
+
+void handle_session(request *r) {
+    bool named = r->token[0];
+    text_put(&r->answer, "{");
+    text_member_bool(&r->answer, "tokens", r->service->options.tokens);
+    text_member_string(&r->answer, "name", doppel_slice_of(named ? r->token : NULL));
+    text_member_string(&r->answer, "right", doppel_slice_of(right_names[r->right]));
+    text_put(&r->answer, "}");
     request_answer(r, 200);
 }
 

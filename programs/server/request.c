@@ -279,7 +279,6 @@ static bool find_route(request *r, const request_head *head, char **query) {
 }
 
 static bool has_right(request *r, const request_head *head) {
-    static const char *const names[] = {"", "read", "write", "admin"};
     right_kind needs = r->route->needs;
     if (needs == RIGHT_NONE)
         return true;
@@ -291,7 +290,7 @@ static bool has_right(request *r, const request_head *head) {
     else if (r->right == RIGHT_NONE)
         request_problem(r, PROBLEM_NO_TOKEN, NULL, "send the header Authorization: Bearer TOKEN");
     else if (r->right < needs)
-        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs a token with the right %s", names[needs]);
+        request_problem(r, PROBLEM_NO_RIGHT, NULL, "this needs a token with the right %s", right_names[needs]);
     return r->right >= needs;
 }
 
@@ -378,8 +377,9 @@ static bool take_parameters(request *r, char *query) {
     }
     for (int i = 0; i < MAX_PARAMETERS && r->route->parameters[i].name; i++)
         if (r->route->parameters[i].required && !r->given[i]) {
-            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is missing; it is one of: %s",
-                            r->route->parameters[i].name, r->route->parameters[i].choices);
+            const parameter *p = &r->route->parameters[i];
+            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is missing; it is %s%s", p->name,
+                            p->choices ? "one of: " : "", p->choices ? p->choices : p->help);
             return false;
         }
     return true;
@@ -451,8 +451,10 @@ static bool expect_body(request *r, const request_head *head) {
         return false;
     }
     r->body.max_ratio = r->service->options.max_ratio;
-    if (r->route->body == BODY_FILE)
+    if (r->route->body == BODY_FILE) {
+        snprintf(r->sent_type, sizeof r->sent_type, "%s", type);
         return upload_begin(r);
+    }
     return r->route->body != BODY_LINES || batch_begin(r);
 }
 
@@ -549,6 +551,27 @@ static const char try_again[] = "try again in a moment; documents may have been 
 
 static const char see_log[] = "the server's log says what is wrong; other indexes are not affected";
 
+void problem_words(char *message, size_t room) {
+    static const struct {
+        const char *option, *here;
+    } words[] = {{"; --allow-bad continues without them", ""},
+                 {"; --max-record sets it", ""},
+                 {"--text-key ", "textKey="},
+                 {"--html-key ", "textKey="},
+                 {"--id-key ", "idKey="},
+                 {": --format json reads it", ": give it a name that ends in .json"},
+                 {": --format json", ": give it a name that ends in .json"},
+                 {"; make one with `doppel df INPUT... -o TABLE` and give it with --df TABLE",
+                  ", which the server does not take"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        char *found = strstr(message, words[i].option);
+        char *rest = found ? strdup(found + strlen(words[i].option)) : NULL;
+        if (rest)
+            snprintf(found, room - (size_t)(found - message), "%s%s", words[i].here, rest);
+        free(rest);
+    }
+}
+
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
     *p = (problem){.kind = kind_of(index, status)};
     /* Clients must not see paths of the machine: of errors of the store only the status is shown. */
@@ -558,6 +581,7 @@ void problem_of_error(problem *p, const index_entry *index, doppel_status status
              : p->kind == PROBLEM_AWAY        ? try_again
              : p->kind == PROBLEM_UNAVAILABLE ? see_log
                                               : doppel_status_name(status));
+    problem_words(p->detail, sizeof p->detail);
 }
 
 static void answer_problem(request *r, const problem *p) {
@@ -656,6 +680,7 @@ void request_free(request *r) {
     json_free(&r->json);
     text_free(&r->content);
     text_free(&r->answer);
+    text_free(&r->disposition);
     free(r);
 }
 
@@ -759,7 +784,9 @@ void work_on(request **list, size_t count) {
             request_away(r);
         else
             request_run(r);
-        if (r->service->wake)
+        if (r->waits && !r->done)
+            upload_wait(r);
+        else if (r->service->wake)
             r->service->wake(r);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+const char *const right_names[] = {"", "read", "write", "admin"};
 const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 
 #define LIMIT(otherwise_, most_) \
@@ -29,8 +30,16 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
     { 409, &shape_problem, "it is not done yet, or it failed" }
 #define RUN_SIMILARITY \
     { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
-#define TEXT_KEY \
-    { .name = "textKey", .help = "the field with the text (default text)", .example = "body", .least = 1, .most = 255 }
+#define TEXT_KEY                                                                                                       \
+    {                                                                                                                  \
+        .name = "textKey", .help = "the field with the text (default text); several, separated by commas, are joined", \
+        .example = "body", .least = 1, .most = 255                                                                     \
+    }
+#define COPIES                                                                                                         \
+    {                                                                                                                  \
+        .name = "copies", .help = "at most this many copies of each group", .otherwise = "6", .most = RUN_COPIES_MOST, \
+        .whole = true                                                                                                  \
+    }
 #define ID_KEY \
     { .name = "idKey", .help = "the field with the id (default id)", .example = "key", .least = 1, .most = 255 }
 #define NO_INDEXES \
@@ -87,11 +96,12 @@ const route_info routes[] = {
                  "{\"id\":\"ferry\",...,\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
     {"POST", "/v1/batch", "Check or add many documents",
-     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. A bad line "
+     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. Fields that "
+     "are not known are ignored, as doppel add does. A bad line "
      "does not stop the others; after 1,000 of them, consecutive bad lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
      "cut, whose line is the first that was not processed: send the rest in another batch.",
-     RIGHT_READ, BODY_LINES, &shape_document, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
+     RIGHT_READ, BODY_LINES, &shape_record, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
      .parameters =
          {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
      .operation = "processBatch", .tag = "documents",
@@ -103,13 +113,14 @@ const route_info routes[] = {
                  "\"ferry\",...}\n{\"id\":\"bridge\",\"isDuplicate\":false,...}"},
      .answers = {{200, &shape_line, "one line each"}}},
     {"GET", "/v1/documents/{id}/copies", "List the copies of a document",
-     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL. The "
-     "document's `duplicates` counts all that came, remembered or not.",
+     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL; of a "
+     "copy, those of its original. The document's `duplicates` counts all that came, remembered or not.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
      .operation = "listCopies", .tag = "documents",
      .example = {"/v1/documents/ferry/copies", NULL,
-                 "{\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":null}"},
-     .answers = {{200, &shape_listed, "a page of them"}, NO_DOCUMENT}},
+                 "{\"original\":\"ferry\",\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":"
+                 "null}"},
+     .answers = {{200, &shape_copies, "a page of them"}, NO_DOCUMENT}},
     {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
      BODY_NONE, NULL, true, DISPATCH_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilarToDocument", .tag = "documents",
@@ -196,11 +207,15 @@ const route_info routes[] = {
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
-     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads but "
-     "PDF, "
-     "detected by the extension of name or by the first bytes; gzip, zstd, bzip2 and xz are decompressed. A document "
-     "without an id is NAME:LINE. A run is deleted after an hour (--run-ttl), or when its upload is interrupted. To "
-     "watch a run while its file is sent, choose its id.",
+     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
+     "detected by the extension of name, by a Content-Type of CSV or TSV, or by the first bytes; gzip, zstd, bzip2 and "
+     "xz are decompressed. A document "
+     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off; where there is no "
+     "room for another file, also once it is finished and was not asked for for a minute (--run-idle). To watch a run "
+     "while its file is sent, choose its id. With answer, one request does it all: the answer comes once the file is "
+     "analysed, and is the file that GET /v1/runs/{id}/kept or /removed gives; the run is then deleted: curl -f -T "
+     "pages.jsonl -X POST -H 'Content-Type: application/octet-stream' "
+     "'localhost:7700/v1/runs?name=pages.jsonl&answer=kept' -o kept.jsonl",
      RIGHT_WRITE, BODY_FILE, NULL, false, DISPATCH_WORKER, handle_create_run,
      .parameters = {{.name = "id",
                      .help = "of the run, 16 to 64 characters of a-z, 0-9 and - (default: a random one)",
@@ -215,14 +230,25 @@ const route_info routes[] = {
                      .least = 0.1,
                      .most = 1},
                     TEXT_KEY,
-                    ID_KEY},
+                    ID_KEY,
+                    {.name = "answer",
+                     .help = "wait until it is done, and answer with a file of it: the kept documents, or the list of "
+                             "removed ones",
+                     .choices = "kept|removed"}},
      .operation = "createRun", .tag = "runs",
      .example = {"/v1/runs?id=5d1f8a0c6e2b4f97&name=pages.jsonl&similarity=0.8",
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old "
                  "harbour.\"}\n{\"id\":\"b\",\"text\":\"After eleven years the ferry is back in the old harbour!\"}\n",
                  "{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}"},
      .answers = {{201, &shape_run, "the file is here, and is being analysed"},
-                 {409, &shape_problem, "there is a run with this id"}}},
+                 {200, NULL, "with answer: the file", RUN_FILE_TYPES},
+                 {404, &shape_problem, "it was deleted while its file arrived"},
+                 {409, &shape_problem, "there is a run with this id; with answer: it failed"}}},
+    {"GET", "/v1/runs", "List the runs", "The latest first.", RIGHT_WRITE, BODY_NONE, NULL, false, DISPATCH_HERE,
+     handle_list_runs, .operation = "listRuns", .tag = "runs",
+     .example = {"/v1/runs", NULL,
+                 "{\"runs\":[{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}],\"most\":8}"},
+     .answers = {{200, &shape_runs, "all"}}},
     {"GET", "/v1/runs/{id}/events", "Wait for a change of a run",
      "Answered as soon as the run has a higher version than after, at once when it is done or failed, and after 20 "
      "seconds in any case.",
@@ -236,15 +262,34 @@ const route_info routes[] = {
     {"GET", "/v1/runs/{id}", "Get a run", "What has been found so far; the beginning of the file is analysed first.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_show_run, .operation = "getRun", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97", NULL,
-                 "{...,\"documents\":2,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
+                 "{...,\"documents\":2,\"empty\":0,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
-    {"GET", "/v1/runs/{id}/groups", "List the largest groups of a run at a threshold",
-     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one that was "
-     "used.",
-     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_run_groups,
-     .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS)}, .operation = "listRunGroups", .tag = "runs",
+    {"GET", "/v1/runs/{id}/groups", "List the groups of a run at a threshold",
+     "The largest first, a page at a time: go on with cursor, until next is null; `groups` is the number of all. Known "
+     "in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_groups,
+     .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS_MOST), CURSOR, COPIES}, .operation = "listRunGroups",
+     .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/groups?similarity=0.9&limit=5", NULL, "{\"similarity\":0.9,...}"},
      .answers = {{200, &shape_run_groups, "the groups"}, NO_RUN}},
+    {"GET", "/v1/runs/{id}/document", "Say why a document of a run is removed",
+     "Whether it is kept or removed at a threshold, of which document it is a copy, and its group. Where several have "
+     "this id, the first of them that is removed.",
+     RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_document,
+     .parameters = {{.name = "id",
+                     .help = "of the document; one without an id is NAME:LINE",
+                     .example = "b",
+                     .least = 1,
+                     .most = 4096,
+                     .required = true},
+                    RUN_SIMILARITY,
+                    COPIES},
+     .operation = "getRunDocument", .tag = "runs",
+     .example = {"/v1/runs/5d1f8a0c6e2b4f97/document?id=b", NULL,
+                 "{...,\"id\":\"b\",...,\"kept\":false,\"originalId\":\"a\",\"originalNumber\":0,\"reason\":"
+                 "\"content_hash\",\"originalSimilarity\":1,\"group\":{...,\"size\":2,...}}"},
+     .answers = {{200, &shape_run_document, "what is decided"},
+                 {404, &shape_problem, "there is no such run or document"}}},
     {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
      "The pairs just below and just above it, with their texts.", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_run_examples,
@@ -259,20 +304,23 @@ const route_info routes[] = {
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/examples?similarity=0.8", NULL, "{\"examples\":[]}"},
      .answers = {{200, &shape_run_examples, "the pairs"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/pair", "Show two documents of a run",
-     "With their texts, to compare them: documents of the largest groups or of examples.", RIGHT_READ, BODY_NONE, NULL,
-     false, DISPATCH_HERE, handle_run_pair,
+     "With their texts, to compare them: documents of groups or of examples.", RIGHT_READ, BODY_NONE, NULL, false,
+     DISPATCH_HERE, handle_run_pair,
      .parameters =
          {{.name = "a", .help = "`number` of one document", .otherwise = "0", .most = UINT32_MAX, .whole = true},
           {.name = "b", .help = "`number` of the other", .otherwise = "0", .most = UINT32_MAX, .whole = true}},
      .operation = "showRunPair", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/pair?a=0&b=1", NULL, "{\"a\":{\"number\":0,\"id\":\"a\",...},\"b\":{...}}"},
      .answers = {{200, &shape_run_pair, "both documents"}, {404, &shape_problem, "there is no such run or document"}}},
-    {"GET", "/v1/runs/{id}/kept", "Get the kept documents", "As doppel dedup writes them: a record per line.",
+    {"GET", "/v1/runs/{id}/kept", "Get the kept documents",
+     "As doppel dedup writes them: rows of CSV and TSV (by the name of the file) as they are there, under their "
+     "header; "
+     "other documents as a record per line. Content-Disposition has a name for the file.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_FILE, handle_run_kept, "application/x-ndjson",
      .parameters = {RUN_SIMILARITY}, .operation = "getKept", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/kept", NULL,
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
-     .answers = {{200, NULL, "the records"}, NO_RUN, RUN_NOT_DONE}},
+     .answers = {{200, NULL, "the rows or records", RUN_FILE_TYPES}, NO_RUN, RUN_NOT_DONE}},
     {"GET", "/v1/runs/{id}/removed", "List the removed documents",
      "As doppel dedup --removed writes it: a line each, with the id of its original.", RIGHT_READ, BODY_NONE, NULL,
      false, DISPATCH_FILE, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
@@ -317,6 +365,10 @@ const route_info routes[] = {
                  {404, &shape_problem, "there is none"},
                  {409, &shape_problem, "it is the default index, or another change is in progress"},
                  NO_INDEXES}},
+    {"GET", "/v1/session", "What the caller may do", "The right of the token that the request came with.", RIGHT_READ,
+     BODY_NONE, NULL, false, DISPATCH_HERE, handle_session, .operation = "getSession", .tag = "server",
+     .example = {"/v1/session", NULL, "{\"tokens\":false,\"name\":null,\"right\":\"admin\"}"},
+     .answers = {{200, &shape_session, "the right"}}},
     {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_metrics,
      "text/plain; version=0.0.4; charset=utf-8", .operation = "getMetrics", .tag = "server",
      .example = {"/metrics", NULL, "...\ndoppel_uptime_seconds ...\n..."}, .answers = {{200, NULL, "text"}}},

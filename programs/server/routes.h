@@ -9,6 +9,7 @@
 struct request;
 
 typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
+extern const char *const right_names[]; /* "" for RIGHT_NONE */
 
 /* BODY_LINES: NDJSON; BODY_FILE: any file of documents. */
 typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
@@ -54,10 +55,12 @@ typedef struct shape_info {
     const char *never; /* a schema that nothing of this shape fits; NULL: none */
 } shape_info;
 
-extern const shape_info shape_document, shape_comparison, shape_results, shape_index_options, shape_backup_options;
-extern const shape_info shape_verdict, shape_stored, shape_listed, shape_similar, shape_folded, shape_compared,
-    shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health, shape_line,
-    shape_problem, shape_removed, shape_done, shape_run, shape_run_examples, shape_run_groups, shape_run_pair;
+extern const shape_info shape_document, shape_record, shape_comparison, shape_results, shape_index_options,
+    shape_backup_options;
+extern const shape_info shape_verdict, shape_stored, shape_listed, shape_copies, shape_similar, shape_folded,
+    shape_compared, shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health,
+    shape_line, shape_problem, shape_removed, shape_done, shape_session, shape_run, shape_run_examples,
+    shape_run_groups, shape_run_pair, shape_run_document, shape_runs;
 
 /* ---- problems ---- */
 
@@ -126,6 +129,7 @@ typedef struct answer_info {
     int status;              /* 0 ends a list */
     const shape_info *shape; /* NULL: not JSON */
     const char *help;
+    const char *types; /* of its content, separated by |; NULL: that of the route */
 } answer_info;
 
 /* A request that works, for docs/HTTP.md, where they are carried out in order, and for /openapi.json. */

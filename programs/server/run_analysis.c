@@ -7,7 +7,11 @@
  *
  * Documents that share boilerplate have pairs by the square of their number. The work is bounded: where more pairs are
  * found than pairs_allowed, or finding them takes too long, they are found again from a higher threshold on, and
- * lower ones are not offered. Should the run's own similarity be lower, doppel_batch_decide decides for it. */
+ * lower ones are not offered. Should the run's own similarity be lower, doppel_batch_decide decides for it.
+ *
+ * The largest groups of each threshold are in the result. For all groups, and for one document, the decisions of a
+ * threshold are made again (run_decide) from the pairs, which are in a file without a name: 12 bytes a pair and 12 a
+ * document. */
 #include "common/clock.h"
 #include "server/files.h"
 #include "server/runs.h"
@@ -127,6 +131,11 @@ static doppel_status read_batch(pairs *p, double similarity, run_result *result,
     result->documents = status == DOPPEL_OK ? doppel_batch_count(*batch) : 0;
     result->bad = counts.bad;
     result->whole = !input->limit || result->documents < input->limit;
+    if (status == DOPPEL_OK) {
+        doppel_batch_stats stats;
+        doppel_batch_get_stats(*batch, &stats);
+        result->empty = stats.empty;
+    }
     if (status == DOPPEL_OK && result->documents > UINT32_MAX)
         status = fail(error, DOPPEL_ERROR_MEMORY, "more documents than one run takes");
     return status;
@@ -275,9 +284,19 @@ static int compare_edges(const void *left, const void *right) {
     return a->a < b->a ? -1 : a->a > b->a;
 }
 
+/* Where the pairs of each b begin, and their end. */
+static void index_pairs(const doppel_edge *edge, size_t count, uint32_t documents, size_t *first) {
+    size_t at = 0;
+    for (uint32_t b = 0; b <= documents; b++) {
+        while (at < count && edge[at].b < b)
+            at++;
+        first[b] = at;
+    }
+}
+
 /* Takes the documents that have the words of an earlier one out of the pairs, and sorts the others. */
 static void prepare(pairs *p, decider *d, size_t *first, uint32_t *same) {
-    size_t kept = 0, at = 0;
+    size_t kept = 0;
     if (p->count)
         qsort(p->edge, p->count, sizeof *p->edge, compare_edges);
     for (uint32_t i = 0; i < d->count; i++)
@@ -294,11 +313,7 @@ static void prepare(pairs *p, decider *d, size_t *first, uint32_t *same) {
             p->edge[kept++] = e;
     }
     p->count = kept;
-    for (uint32_t b = 0; b <= d->count; b++) {
-        while (at < p->count && p->edge[at].b < b)
-            at++;
-        first[b] = at;
-    }
+    index_pairs(p->edge, p->count, d->count, first);
     d->edge = p->edge;
     d->first = first;
     d->same = same;
@@ -392,7 +407,161 @@ static doppel_status decide_steps(const decider *d, const group_counts *counts, 
     return decide_own(d, counts, p, result, error);
 }
 
-static doppel_status decide_all(pairs *p, run_result *result, doppel_error *error) {
+/* ---- pairs and the run's own decisions, in a file ---- */
+
+/* The file has the pairs, then, for each document, the first with the same words, its original and the similarity to
+ * it at the run's own similarity. */
+static uint64_t same_at(const run_result *result) {
+    return result->pair_count * sizeof(doppel_edge);
+}
+
+static uint64_t own_at(const run_result *result, int array) {
+    return same_at(result) + result->documents * sizeof(uint32_t) * (1 + (uint64_t)array);
+}
+
+/* The decisions are the run's own. */
+static doppel_status keep_pairs(const decider *d, const pairs *p, run_result *result) {
+    size_t bytes = d->count * sizeof(uint32_t);
+    result->pair_count = p->count;
+    result->pairs = file_open_unnamed(p->input->tmp);
+    bool fine = result->pairs >= 0 && file_write_at(result->pairs, p->edge, p->count * sizeof *p->edge, 0) &&
+                file_write_at(result->pairs, d->same, bytes, same_at(result)) &&
+                file_write_at(result->pairs, d->original, bytes, own_at(result, 0)) &&
+                file_write_at(result->pairs, d->similarity, bytes, own_at(result, 1));
+    return fine ? DOPPEL_OK : DOPPEL_ERROR_IO;
+}
+
+/* Decides by the pairs of the file. */
+static bool decide_again(const run_result *result, float threshold, run_decisions *to) {
+    size_t documents = (size_t)to->count + 1, count = (size_t)result->pair_count;
+    doppel_edge *edge = malloc((count + 1) * sizeof *edge);
+    size_t *first = malloc((documents + 1) * sizeof *first);
+    uint32_t *same = malloc(documents * sizeof *same);
+    decider d = {.count = to->count, .edge = edge, .first = first, .same = same};
+    d.original = to->original;
+    d.similarity = to->similarity;
+    d.nearest = malloc(documents * sizeof *d.nearest);
+    d.nearest_similarity = malloc(documents * sizeof *d.nearest_similarity);
+    bool fine = edge && first && same && d.nearest && d.nearest_similarity &&
+                file_read_at(result->pairs, edge, count * sizeof *edge, 0) &&
+                file_read_at(result->pairs, same, to->count * sizeof *same, same_at(result));
+    if (fine) {
+        index_pairs(edge, count, to->count, first);
+        decide(&d, threshold);
+    }
+    free(edge);
+    free(first);
+    free(same);
+    free(d.nearest);
+    free(d.nearest_similarity);
+    return fine;
+}
+
+void run_decisions_free(run_decisions *d) {
+    free(d->original);
+    free(d->similarity);
+    *d = (run_decisions){0};
+}
+
+bool run_decide(const run_result *result, int step, run_decisions *to) {
+    size_t bytes = (size_t)result->documents * sizeof(uint32_t);
+    *to = (run_decisions){.count = (uint32_t)result->documents};
+    to->original = malloc(bytes + sizeof *to->original);
+    to->similarity = malloc(bytes + sizeof *to->similarity);
+    bool fine = to->original && to->similarity;
+    if (fine && step < RUN_STEPS)
+        fine = decide_again(result, (float)step / 100, to);
+    else if (fine)
+        fine = file_read_at(result->pairs, to->original, bytes, own_at(result, 0)) &&
+               file_read_at(result->pairs, to->similarity, bytes, own_at(result, 1));
+    if (!fine)
+        run_decisions_free(to);
+    return fine;
+}
+
+/* ---- all groups of the decisions of a threshold ---- */
+
+static int compare_groups(const void *left, const void *right) {
+    const run_listed_group *a = left, *b = right;
+    if (a->size != b->size)
+        return a->size > b->size ? -1 : 1;
+    return a->kept < b->kept ? -1 : a->kept > b->kept;
+}
+
+/* Finds the groups, or the one whose kept document is `only`; false: no memory. */
+static bool find_groups(const run_decisions *d, uint64_t only, run_group_list *list) {
+    uint32_t *size = calloc((size_t)d->count + 1, sizeof *size);
+    for (uint32_t b = 0; size && b < d->count; b++)
+        list->all += ++size[d->original[b]] == 2;
+    list->group = size ? calloc((size_t)list->all + 1, sizeof *list->group) : NULL;
+    for (uint32_t i = 0; list->group && i < d->count; i++)
+        if (size[i] >= 2 && (only == RUN_ALL_GROUPS || i == only))
+            list->group[list->count++] = (run_listed_group){.kept = i, .size = size[i]};
+    free(size);
+    return list->group;
+}
+
+/* Lists the first copies of each group; false: no memory. */
+static bool find_members(const run_decisions *d, size_t most, run_group_list *list) {
+    uint32_t *place = calloc((size_t)d->count + 1, sizeof *place);
+    size_t room = 0;
+    for (size_t i = 0; place && i < list->count; i++) {
+        run_listed_group *g = &list->group[i];
+        g->first = room;
+        room += g->size - 1 < most ? g->size - 1 : most;
+        place[g->kept] = (uint32_t)i + 1;
+    }
+    list->member = place ? calloc(room + 1, sizeof *list->member) : NULL;
+    for (uint32_t b = 0; list->member && b < d->count; b++) {
+        uint32_t group = d->original[b] != b ? place[d->original[b]] : 0;
+        run_listed_group *g = group ? &list->group[group - 1] : NULL;
+        if (g && g->members < most)
+            list->member[g->first + g->members++] = (run_member){b, d->similarity[b]};
+    }
+    free(place);
+    return list->member;
+}
+
+bool run_list_groups(const run_decisions *d, const run_group_query *query, run_group_list *list) {
+    *list = (run_group_list){0};
+    bool fine = find_groups(d, query->only, list);
+    if (fine && list->count) {
+        qsort(list->group, list->count, sizeof *list->group, compare_groups);
+        size_t skipped = query->after < list->count ? (size_t)query->after : list->count;
+        size_t left = list->count - skipped;
+        list->count = left < query->limit ? left : query->limit;
+        memmove(list->group, list->group + skipped, list->count * sizeof *list->group);
+    }
+    fine = fine && find_members(d, query->copies, list);
+    if (!fine)
+        run_group_list_free(list);
+    return fine;
+}
+
+void run_group_list_free(run_group_list *list) {
+    free(list->group);
+    free(list->member);
+    *list = (run_group_list){0};
+}
+
+/* ---- all decisions ---- */
+
+/* Which documents are in a pair, or in a group of the run's own decisions; NULL: no memory. */
+static uint8_t *find_wanted(const decider *d, const pairs *p) {
+    uint8_t *wanted = calloc((size_t)d->count + 1, 1);
+    for (size_t i = 0; wanted && i < p->count; i++)
+        wanted[p->edge[i].a] = wanted[p->edge[i].b] = 1;
+    for (uint32_t b = 0; wanted && b < d->count; b++) {
+        if (d->same[b] != b)
+            wanted[b] = wanted[d->same[b]] = 1;
+        if (d->original[b] != b)
+            wanted[b] = wanted[d->original[b]] = 1;
+    }
+    return wanted;
+}
+
+/* *wanted, which is to be freed, says which documents are shown. */
+static doppel_status decide_all(pairs *p, run_result *result, uint8_t **wanted, doppel_error *error) {
     decider d = {.count = (uint32_t)result->documents};
     size_t documents = (size_t)d.count + 1;
     size_t *first = calloc(documents, sizeof *first);
@@ -407,6 +576,10 @@ static doppel_status decide_all(pairs *p, run_result *result, doppel_error *erro
         counts.place) {
         prepare(p, &d, first, same);
         status = decide_steps(&d, &counts, p, result, error);
+        if (status == DOPPEL_OK)
+            status = keep_pairs(&d, p, result);
+        if (status == DOPPEL_OK && !(*wanted = find_wanted(&d, p)))
+            status = no_memory(error);
     } else {
         status = no_memory(error);
     }
@@ -421,184 +594,29 @@ static doppel_status decide_all(pairs *p, run_result *result, doppel_error *erro
     return status;
 }
 
-/* ---- texts ---- */
-
-typedef struct text_reading {
-    run_result *result;
-    const run_input *input;
-    text_buffer id;
-    uint64_t position; /* of the next document */
-    uint64_t written;  /* bytes of texts */
-    size_t next;       /* of the documents shown */
-    doppel_page_reader *pages;
-} text_reading;
-
-static int compare_documents(const void *left, const void *right) {
-    uint32_t a = ((const run_document *)left)->position, b = ((const run_document *)right)->position;
-    return a < b ? -1 : a > b;
-}
-
-static void show(run_result *result, uint32_t position) {
-    result->shown[result->shown_count++] = (run_document){.position = position};
-}
-
-static void show_groups(run_result *result, const run_step *step) {
-    for (int i = 0; i < step->largest_count; i++) {
-        show(result, step->largest[i].kept);
-        for (int k = 0; k < step->largest[i].members; k++)
-            show(result, step->largest[i].member[k]);
-    }
-}
-
-/* Makes the documents that are shown distinct, in the order of the file. */
-static void sort_shown(run_result *result) {
-    size_t kept = 0;
-    qsort(result->shown, result->shown_count, sizeof *result->shown, compare_documents);
-    for (size_t i = 0; i < result->shown_count; i++)
-        if (!kept || result->shown[kept - 1].position != result->shown[i].position)
-            result->shown[kept++] = result->shown[i];
-    result->shown_count = kept;
-    run_document *smaller = realloc(result->shown, (kept ? kept : 1) * sizeof *smaller);
-    result->shown = smaller ? smaller : result->shown;
-}
-
-static bool list_shown(run_result *result) {
-    enum { MOST = (RUN_STEPS + 1) * RUN_GROUPS * (RUN_MEMBERS + 1) + 2 * RUN_STEPS * RUN_EXAMPLES };
-    result->shown = calloc(MOST, sizeof *result->shown);
-    if (!result->shown)
-        return false;
-    show_groups(result, &result->own);
-    for (int step = 0; step < RUN_STEPS; step++) {
-        show_groups(result, &result->step[step]);
-        for (int k = 0; k < result->examples[step]; k++) {
-            show(result, result->example[step][k].a);
-            show(result, result->example[step][k].b);
-        }
-    }
-    sort_shown(result);
-    return true;
-}
-
-/* The length of a text, or at most `most` bytes of it that end between characters. */
-static size_t length_up_to(doppel_slice text, size_t most) {
-    size_t length = text.length < most ? text.length : most;
-    while (length && length < text.length && ((unsigned char)text.data[length] & 0xC0) == 0x80)
-        length--;
-    return length;
-}
-
-/* A copy of at most `most` bytes; false: no memory. */
-static bool copy(doppel_slice from, size_t most, doppel_slice *to) {
-    size_t length = length_up_to(from, most);
-    char *bytes = malloc(length + 1);
-    if (!bytes)
-        return false;
-    if (length)
-        memcpy(bytes, from.data, length);
-    *to = (doppel_slice){bytes, length};
-    return true;
-}
-
-static doppel_status take_text(void *state, const doppel_document *document, doppel_output *output) {
-    text_reading *t = state;
-    run_result *result = t->result;
-    doppel_page page = {0};
-    (void)output;
-    if (t->next == result->shown_count)
-        return DOPPEL_ERROR_INTERRUPTED;
-    if (result->shown[t->next].position != t->position++)
-        return DOPPEL_OK;
-    run_document *to = &result->shown[t->next++];
-    if (doppel_document_text(t->pages, document, DOPPEL_CONTENT_MAIN, &page) != DOPPEL_OK)
-        page.text = document->text;
-    size_t length = length_up_to(page.text, RUN_TEXT);
-    to->cut = length < page.text.length;
-    to->text_length = (uint32_t)length;
-    to->text_at = t->written;
-    t->written += length;
-    if (!file_write(result->texts, page.text.data, length))
-        return DOPPEL_ERROR_IO;
-    doppel_slice id =
-        run_replace_path(document->id, doppel_slice_of(t->input->path), doppel_slice_of(t->input->name), &t->id);
-    bool fine = !t->id.failed && copy(id, RUN_ID_SHOWN, &to->id) &&
-                copy(page.title.length ? page.title : page.text, RUN_TITLE, &to->title);
-    return fine ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
-}
-
-static doppel_status begin_texts(void *user, void **state) {
-    *state = user;
-    return DOPPEL_OK;
-}
-
-static doppel_status read_texts(const run_input *input, run_result *result, doppel_error *error) {
-    text_reading t = {.result = result, .input = input};
-    const doppel_input_options reads = {
-        .size = sizeof reads, .threads = 1, .text_key = input->text_key, .id_key = input->id_key, .stop = input->stop};
-    const doppel_work work = {.user = &t, .begin = begin_texts, .document = take_text};
-    if (!list_shown(result) || doppel_page_reader_create(&t.pages) != DOPPEL_OK)
-        return no_memory(error);
-    result->texts = file_open_unnamed(input->tmp);
-    if (result->texts < 0) {
-        doppel_page_reader_free(t.pages);
-        return fail(error, DOPPEL_ERROR_IO, "cannot make a temporary file");
-    }
-    doppel_status status =
-        result->shown_count ? doppel_input_run(&input->path, 1, &reads, &work, NULL, error) : DOPPEL_OK;
-    doppel_page_reader_free(t.pages);
-    text_free(&t.id);
-    if (status == DOPPEL_ERROR_INTERRUPTED && t.next == result->shown_count)
-        return DOPPEL_OK;
-    if (status == DOPPEL_OK && t.next < result->shown_count)
-        return fail(error, DOPPEL_ERROR_INPUT, "the file changed while it was read");
-    return status;
-}
-
 /* ---- an analysis ---- */
 
 doppel_status run_analyse(const run_input *input, run_result *result, doppel_error *error) {
     int own = (int)ceil(input->similarity * 100 - 1e-6), lowest = own < LOWEST_STEP ? own : LOWEST_STEP;
     pairs p = {.input = input, .from = input->from < lowest ? lowest : input->from > 100 ? 100 : input->from};
-    *result = (run_result){.texts = -1};
+    uint8_t *wanted = NULL;
+    *result = (run_result){.kept = -1, .pairs = -1};
     doppel_status status = find_pairs(&p, result, error);
     if (status == DOPPEL_OK)
-        status = decide_all(&p, result, error);
-    if (status == DOPPEL_OK)
-        status = read_texts(input, result, error);
+        status = decide_all(&p, result, &wanted, error);
     free(p.edge);
+    if (status == DOPPEL_OK)
+        status = run_documents_write(input, result, wanted, error);
+    free(wanted);
     return status;
 }
 
 void run_result_free(run_result *result) {
     if (!result)
         return;
-    for (size_t i = 0; i < result->shown_count; i++) {
-        free((void *)(uintptr_t)result->shown[i].id.data);
-        free((void *)(uintptr_t)result->shown[i].title.data);
-    }
-    free(result->shown);
-    if (result->texts >= 0)
-        close(result->texts);
-    *result = (run_result){.texts = -1};
-}
-
-bool run_document_text(const run_result *result, const run_document *document, text_buffer *to) {
-    uint64_t done = 0;
-    to->length = 0;
-    if (!text_reserve(to, document->text_length + 1))
-        return false;
-    while (done < document->text_length) {
-        ssize_t got =
-            pread(result->texts, to->data + done, document->text_length - done, (off_t)(document->text_at + done));
-        if (got == 0 || (got < 0 && errno != EINTR))
-            return false;
-        done += got > 0 ? (uint64_t)got : 0;
-    }
-    to->length = done;
-    return true;
-}
-
-const run_document *run_result_document(const run_result *result, uint32_t position) {
-    const run_document wanted = {.position = position};
-    return result->shown_count ? bsearch(&wanted, result->shown, result->shown_count, sizeof wanted, compare_documents)
-                               : NULL;
+    if (result->kept >= 0)
+        close(result->kept);
+    if (result->pairs >= 0)
+        close(result->pairs);
+    *result = (run_result){.kept = -1, .pairs = -1};
 }

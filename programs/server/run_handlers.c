@@ -1,5 +1,5 @@
-/* run_handlers.c - the requests about one run: the run as JSON, examples and groups at a threshold, the files of kept
- * and removed documents, another analysis, deletion. */
+/* run_handlers.c - the requests about runs: the list of them, a run as JSON, examples, groups and one document at a
+ * threshold, another analysis, deletion. */
 #include "server/runs.h"
 #include "server/service.h"
 
@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const doppel_slice empty = {"", 0};
-static const run_result no_result = {.from = RUN_STEPS};
+static const run_result no_result = {.from = RUN_STEPS, .kept = -1, .pairs = -1};
 
 /* What was found of a run so far. */
 static const run_result *result_of(const file_run *run) {
@@ -27,25 +26,35 @@ static bool own_leads(const run_result *result, double own) {
 
 /* ---- a run as JSON; the lock is held by the caller ---- */
 
+/* A document that is in a group; where it cannot be read, there is no memory for an answer either, or no disk. */
 static void write_document(text_buffer *out, const run_result *result, uint32_t position) {
-    const run_document *d = run_result_document(result, position);
+    run_document d;
+    out->failed = !run_document_read(result, position, false, &d) || out->failed;
     text_member_count(out, "number", position);
-    text_member_string(out, "id", d ? d->id : empty);
-    text_member_string(out, "title", d ? d->title : empty);
+    text_member_string(out, "id", d.id);
+    text_member_string(out, "title", d.title);
+    run_document_free(&d);
+}
+
+static void begin_group(text_buffer *out, const run_result *result, uint32_t kept, uint32_t size) {
+    text_put(out, "{");
+    write_document(out, result, kept);
+    text_member_count(out, "size", size);
+    text_member(out, "copies");
+    text_put(out, "[");
+}
+
+static void write_copy(text_buffer *out, const run_result *result, uint32_t position, float similarity, bool first) {
+    text_put(out, first ? "{" : ",{");
+    write_document(out, result, position);
+    text_member_share(out, "similarity", (double)similarity);
+    text_put(out, "}");
 }
 
 static void write_group(text_buffer *out, const run_result *result, const run_group *g) {
-    text_put(out, "{");
-    write_document(out, result, g->kept);
-    text_member_count(out, "size", g->size);
-    text_member(out, "copies");
-    text_put(out, "[");
-    for (int i = 0; i < g->members; i++) {
-        text_put(out, i ? ",{" : "{");
-        write_document(out, result, g->member[i]);
-        text_member_share(out, "similarity", (double)g->similarity[i]);
-        text_put(out, "}");
-    }
+    begin_group(out, result, g->kept, g->size);
+    for (int i = 0; i < g->members; i++)
+        write_copy(out, result, g->member[i], g->similarity[i], !i);
     text_put(out, "]}");
 }
 
@@ -88,6 +97,7 @@ static void write_thresholds(text_buffer *out, const run_result *result, double 
 
 static void write_result(text_buffer *out, const run_result *result, double similarity) {
     text_member_count(out, "documents", result->documents);
+    text_member_count(out, "empty", result->empty);
     text_member_count(out, "bad", result->bad);
     text_member_bool(out, "whole", result->whole);
     write_step(out, result, &result->own);
@@ -110,8 +120,13 @@ static void write_fields(text_buffer *out, const run_fields *fields) {
     text_member_string(out, "longestField", doppel_slice_of(longest ? longest->name : NULL));
 }
 
+static const char *const states[] = {"receiving", "analysing", "done", "failed"};
+
+static uint64_t expires(const file_run *r) {
+    return r->began + r->all->service->options.run_ttl;
+}
+
 static void write_run(text_buffer *out, const file_run *r) {
-    static const char *const states[] = {"receiving", "analysing", "done", "failed"};
     text_put(out, "{");
     text_member_string(out, "id", doppel_slice_of(r->id));
     text_member_string(out, "name", doppel_slice_of(r->name));
@@ -123,7 +138,7 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "textKey", doppel_slice_of(r->text_key));
     text_member_string(out, "idKey", doppel_slice_of(r->id_key));
     write_fields(out, &r->fields);
-    text_member_time(out, "expires", r->began + r->all->service->options.run_ttl);
+    text_member_time(out, "expires", expires(r));
     write_result(out, result_of(r), r->similarity);
     text_put(out, "}");
 }
@@ -135,13 +150,14 @@ void run_answer(request *r, const file_run *shown, int status) {
 
 /* ---- a run ---- */
 
-/* The run of a request, with the lock held; NULL: a problem is the answer, and the lock is not held. */
-static file_run *lock_run(request *r) {
+file_run *run_lock(request *r) {
     runs *all = &r->service->runs;
     pthread_mutex_lock(&all->lock);
     file_run *found = runs_find(all, r->id, r->id_length);
-    if (found)
+    if (found) {
+        run_touch(found);
         return found;
+    }
     pthread_mutex_unlock(&all->lock);
     request_problem(r, PROBLEM_NO_RUN, NULL, "it may have been deleted: a run lasts for %llu seconds",
                     (unsigned long long)r->service->options.run_ttl);
@@ -149,7 +165,7 @@ static file_run *lock_run(request *r) {
 }
 
 void handle_show_run(request *r) {
-    const file_run *found = lock_run(r);
+    const file_run *found = run_lock(r);
     if (!found)
         return;
     run_answer(r, found, 200);
@@ -161,7 +177,7 @@ void handle_run_events(request *r) {
 }
 
 void handle_delete_run(request *r) {
-    file_run *found = lock_run(r);
+    file_run *found = run_lock(r);
     if (!found)
         return;
     run_delete(found);
@@ -176,8 +192,11 @@ void handle_delete_run(request *r) {
 /* Drops the result of a run, and analyses its file again; false: the run failed, as there are no threads. The lock is
  * held by the caller; the keys become the run's. */
 static bool analyse_again(file_run *run, char *text_key, char *id_key, double similarity) {
-    run_result_free(run->result);
-    free(run->result);
+    run_result *old = run->result;
+    if (old && !--old->users) {
+        run_result_free(old);
+        free(old);
+    }
     free(run->text_key);
     free(run->id_key);
     run->result = NULL;
@@ -192,7 +211,7 @@ static bool analyse_again(file_run *run, char *text_key, char *id_key, double si
 }
 
 void handle_repeat_run(request *r) {
-    file_run *found = lock_run(r);
+    file_run *found = run_lock(r);
     if (!found)
         return;
     const char *text = request_choice(r, "textKey"), *id = request_choice(r, "idKey");
@@ -235,54 +254,243 @@ static const run_step *step_of(const request *r, const file_run *run, const run_
     return &result->step[step];
 }
 
+static void begin_groups(text_buffer *out, const run_result *result, const run_step *step, double similarity) {
+    text_put(out, "{");
+    text_member_number(out, "similarity", similarity);
+    text_member_count(out, "documents", result->documents);
+    write_step(out, result, step);
+}
+
+static void end_groups(request *r, const run_step *step, uint64_t after) {
+    text_member_distance(&r->answer, "next", after < step->groups ? (int64_t)after : -1);
+    text_put(&r->answer, "}");
+    request_answer(r, 200);
+}
+
+static void write_listed(text_buffer *out, const run_result *result, const run_group_list *list, size_t number) {
+    const run_listed_group *g = &list->group[number];
+    begin_group(out, result, g->kept, g->size);
+    for (size_t i = 0; i < g->members; i++)
+        write_copy(out, result, list->member[g->first + i].position, list->member[g->first + i].similarity, !i);
+    text_put(out, "]}");
+}
+
+/* Decides at a step of a result; false: a problem is the answer. */
+static bool decide(request *r, const run_result *result, const run_step *step, run_decisions *to) {
+    runs *all = &r->service->runs;
+    int number = step == &result->own ? RUN_STEPS : (int)(step - result->step);
+    pthread_mutex_lock(&all->decision);
+    bool fine = run_decide(result, number, to);
+    pthread_mutex_unlock(&all->decision);
+    if (!fine)
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    return fine;
+}
+
+/* Any groups: they are found again. The lock is not held. */
+static void list_groups(request *r, const run_result *result, const run_step *step, double similarity) {
+    const run_group_query query = {.only = RUN_ALL_GROUPS,
+                                   .after = (uint64_t)request_number(r, "cursor"),
+                                   .limit = (size_t)request_number(r, "limit"),
+                                   .copies = (size_t)request_number(r, "copies")};
+    run_decisions decisions;
+    run_group_list list = {0};
+    if (!decide(r, result, step, &decisions))
+        return;
+    if (run_list_groups(&decisions, &query, &list)) {
+        begin_groups(&r->answer, result, step, similarity);
+        text_member(&r->answer, "largest");
+        for (size_t i = 0; i < list.count; i++) {
+            text_put(&r->answer, i ? "," : "[");
+            write_listed(&r->answer, result, &list, i);
+        }
+        text_put(&r->answer, list.count ? "]" : "[]");
+        end_groups(r, step, query.after + list.count);
+    } else {
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    }
+    run_group_list_free(&list);
+    run_decisions_free(&decisions);
+}
+
 void handle_run_groups(request *r) {
-    const file_run *found = lock_run(r);
+    const file_run *found = run_lock(r);
     double similarity;
     if (!found)
         return;
-    const run_result *result = result_of(found);
-    const run_step *step = step_of(r, found, result, &similarity);
-    text_put(&r->answer, "{");
-    text_member_number(&r->answer, "similarity", similarity);
-    text_member_count(&r->answer, "documents", result->documents);
-    write_step(&r->answer, result, step);
-    write_largest(&r->answer, result, step, (int)request_number(r, "limit"));
+    runs *all = found->all;
+    run_result *result = found->result; /* NULL: nothing is known yet */
+    const run_step *step = step_of(r, found, result_of(found), &similarity);
+    int limit = (int)request_number(r, "limit");
+    bool largest = !request_number(r, "cursor") && limit <= RUN_GROUPS && request_number(r, "copies") == RUN_MEMBERS;
+    if (largest || !result) {
+        begin_groups(&r->answer, result_of(found), step, similarity);
+        write_largest(&r->answer, result_of(found), step, limit);
+        end_groups(r, step, (uint64_t)limit);
+        pthread_mutex_unlock(&all->lock);
+        return;
+    }
+    result->users++;
+    pthread_mutex_unlock(&all->lock);
+    list_groups(r, result, step, similarity);
+    run_result_give(all, result);
+}
+
+/* ---- one document at a threshold: is it removed, and why? ---- */
+
+/* The document of an id: the first one that is removed, or else the first; UINT64_MAX: there is none. */
+static uint64_t find_document(const run_result *result, const run_decisions *d, doppel_slice id) {
+    uint64_t found = UINT64_MAX;
+    for (uint64_t at = 0; run_document_find(result, id, &at); at++) {
+        if (d->original[at] != at)
+            return at;
+        found = found == UINT64_MAX ? at : found;
+    }
+    return found;
+}
+
+static void write_decision(text_buffer *out, const run_result *result, const run_decisions *d, uint32_t position) {
+    uint32_t original = d->original[position];
+    bool removed = original != position;
+    run_document kept = {0};
+    if (removed && !run_document_read(result, original, false, &kept))
+        out->failed = true;
+    text_member_bool(out, "kept", !removed);
+    text_member_string(out, "originalId", kept.id);
+    text_member_distance(out, "originalNumber", removed ? (int64_t)original : -1);
+    text_member_string(out, "reason", doppel_slice_of(removed ? doppel_reason_name(DOPPEL_REASON_CONTENT) : NULL));
+    if (removed)
+        text_member_share(out, "originalSimilarity", (double)d->similarity[position]);
+    else
+        text_member_string(out, "originalSimilarity", (doppel_slice){NULL, 0});
+    run_document_free(&kept);
+}
+
+static void show_document(request *r, const run_result *result, const run_decisions *d, double similarity) {
+    doppel_slice id = doppel_slice_of(request_choice(r, "id"));
+    text_buffer *out = &r->answer;
+    uint64_t position = find_document(result, d, id);
+    run_document shown;
+    run_group_list list = {0};
+    if (position == UINT64_MAX) {
+        request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document of the file has this id");
+        return;
+    }
+    run_document_read(result, (uint32_t)position, false, &shown); /* or its title is null */
+    const run_group_query query = {
+        .only = d->original[position], .limit = 1, .copies = (size_t)request_number(r, "copies")};
+    text_put(out, "{");
+    text_member_number(out, "similarity", similarity);
+    text_member_count(out, "number", position);
+    text_member_string(out, "id", id);
+    text_member_string(out, "title", shown.title);
+    write_decision(out, result, d, (uint32_t)position);
+    if (!run_list_groups(d, &query, &list))
+        out->failed = true;
+    if (list.count) {
+        text_member(out, "group");
+        write_listed(out, result, &list, 0);
+    }
+    text_put(out, "}");
+    request_answer(r, 200);
+    run_group_list_free(&list);
+    run_document_free(&shown);
+}
+
+void handle_run_document(request *r) {
+    const file_run *found = run_lock(r);
+    run_decisions decisions;
+    double similarity;
+    if (!found)
+        return;
+    runs *all = found->all;
+    run_result *result = found->result;
+    const run_step *step = result ? step_of(r, found, result, &similarity) : NULL;
+    if (result)
+        result->users++;
+    pthread_mutex_unlock(&all->lock);
+    if (!result) {
+        request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document of the file has been analysed yet");
+        return;
+    }
+    if (decide(r, result, step, &decisions)) {
+        show_document(r, result, &decisions, similarity);
+        run_decisions_free(&decisions);
+    }
+    run_result_give(all, result);
+}
+
+/* ---- the list of runs ---- */
+
+static void write_listed_run(text_buffer *out, const file_run *r, bool first) {
+    text_put(out, first ? "{" : ",{");
+    text_member_string(out, "id", doppel_slice_of(r->id));
+    text_member_string(out, "name", doppel_slice_of(r->name));
+    text_member_string(out, "state", doppel_slice_of(states[r->state]));
+    text_member_count(out, "received", r->received);
+    text_member_count(out, "documents", r->result ? r->result->documents : 0);
+    text_member_count(out, "removed", r->result ? r->result->own.removed : 0);
+    text_member_time(out, "created", r->began);
+    text_member_time(out, "expires", expires(r));
+    text_put(out, "}");
+}
+
+void handle_list_runs(request *r) {
+    runs *all = &r->service->runs;
+    bool first = true;
+    pthread_mutex_lock(&all->lock);
+    text_put(&r->answer, "{\"runs\":[");
+    for (const file_run *run = all->first; run; run = run->next)
+        if (!run->deleted) {
+            write_listed_run(&r->answer, run, first);
+            first = false;
+        }
+    pthread_mutex_unlock(&all->lock);
+    text_put(&r->answer, "]");
+    text_member_count(&r->answer, "most", r->service->options.max_runs);
     text_put(&r->answer, "}");
     request_answer(r, 200);
-    pthread_mutex_unlock(&found->all->lock);
 }
 
 /* ---- two documents with their texts ---- */
 
-static void write_side(text_buffer *out, const char *name, const run_result *result, uint32_t position) {
-    const run_document *d = run_result_document(result, position);
-    text_buffer text = {0};
+static void write_side(text_buffer *out, const char *name, uint32_t position, const run_document *d) {
     text_member(out, name);
     text_put(out, "{");
-    write_document(out, result, position);
-    if (d && !run_document_text(result, d, &text))
-        out->failed = true;
-    text_member_string(out, "text", text.length ? (doppel_slice){text.data, text.length} : empty);
-    text_member_bool(out, "cut", d && d->cut);
+    text_member_count(out, "number", position);
+    text_member_string(out, "id", d->id);
+    text_member_string(out, "title", d->title);
+    text_member_string(out, "text", d->text);
+    text_member_bool(out, "cut", d->cut);
     text_put(out, "}");
-    text_free(&text);
+}
+
+/* The members a and b; false: one of them has no text that can be shown. */
+static bool write_both(text_buffer *out, const run_result *result, uint32_t a, uint32_t b) {
+    run_document first, second = {0};
+    bool both = run_document_read(result, a, true, &first) && run_document_read(result, b, true, &second);
+    if (both) {
+        write_side(out, "a", a, &first);
+        write_side(out, "b", b, &second);
+    }
+    run_document_free(&first);
+    run_document_free(&second);
+    return both;
 }
 
 void handle_run_pair(request *r) {
-    const file_run *found = lock_run(r);
+    const file_run *found = run_lock(r);
     if (!found)
         return;
     const run_result *result = result_of(found);
     uint32_t a = (uint32_t)request_number(r, "a"), b = (uint32_t)request_number(r, "b");
-    if (run_result_document(result, a) && run_result_document(result, b)) {
-        text_put(&r->answer, "{");
-        write_side(&r->answer, "a", result, a);
-        write_side(&r->answer, "b", result, b);
+    text_put(&r->answer, "{");
+    if (write_both(&r->answer, result, a, b)) {
         text_put(&r->answer, "}");
         request_answer(r, 200);
     } else {
         request_problem(r, PROBLEM_NO_DOCUMENT, NULL,
-                        "only the documents of the largest groups and of examples can be shown, by their `number`");
+                        "only the documents of groups and of examples can be shown, by their `number`");
     }
     pthread_mutex_unlock(&found->all->lock);
 }
@@ -292,8 +500,7 @@ void handle_run_pair(request *r) {
 static void write_example(text_buffer *out, const run_result *result, const doppel_edge *e) {
     text_put(out, out->data[out->length - 1] == '[' ? "{" : ",{");
     text_member_share(out, "similarity", (double)e->similarity);
-    write_side(out, "a", result, e->a);
-    write_side(out, "b", result, e->b);
+    out->failed = !write_both(out, result, e->a, e->b) || out->failed;
     text_put(out, "}");
 }
 
@@ -318,7 +525,7 @@ static void write_examples(text_buffer *out, const run_result *result, float thr
 }
 
 void handle_run_examples(request *r) {
-    const file_run *found = lock_run(r);
+    const file_run *found = run_lock(r);
     if (!found)
         return;
     float threshold = (float)similarity_asked(r, found);
@@ -330,101 +537,12 @@ void handle_run_examples(request *r) {
     pthread_mutex_unlock(&found->all->lock);
 }
 
-/* ---- the files of kept and removed documents, as `doppel dedup` writes them ---- */
-
-/* A file that is written of a run that is done, at a threshold. */
-typedef struct output_file {
-    request *request;
-    file_run *run;
-    double similarity;
-    text_buffer line, id, record;
-    text_buffer path, name; /* of the run's file, as JSON strings */
-    doppel_error error;
-} output_file;
-
-static doppel_slice without_quotes(const text_buffer *string) {
-    return (doppel_slice){string->data + 1, string->length - 2};
-}
-
-/* Writes a record; where an id was made of the file's path on the server, its name replaces the path. */
-static doppel_status put_record(output_file *o, doppel_slice record) {
-    spool *to = o->request->spool;
-    doppel_slice shown = run_replace_path(record, without_quotes(&o->path), without_quotes(&o->name), &o->record);
-    if (o->record.failed)
-        return DOPPEL_ERROR_MEMORY;
-    spool_write(to, shown.data, shown.length);
-    spool_write(to, "\n", 1);
-    return to->failed ? DOPPEL_ERROR_IO : DOPPEL_OK;
-}
-
-static doppel_slice id_of(output_file *o, const doppel_batch *batch, uint64_t position) {
-    size_t length = doppel_batch_id(batch, position, o->id.data, o->id.room);
-    if (length > o->id.room && text_reserve(&o->id, length))
-        doppel_batch_id(batch, position, o->id.data, o->id.room);
-    return (doppel_slice){o->id.data ? o->id.data : "", o->id.failed ? 0 : length};
-}
-
-/* A line of --removed. */
-static doppel_status write_removed(output_file *o, const doppel_batch *batch, const doppel_near *near) {
-    text_buffer *line = &o->line;
-    text_put(line, "{");
-    text_member_string(line, "id", id_of(o, batch, near->b));
-    text_member_string(line, "originalId", id_of(o, batch, near->a));
-    text_member_string(line, "reason", doppel_slice_of(doppel_reason_name(near->reason)));
-    text_member_share(line, "similarity", near->similarity);
-    text_member_distance(line, "distance", near->distance);
-    text_put(line, near->verified ? "}" : ",\"verified\":false}");
-    if (line->failed || o->id.failed)
-        return DOPPEL_ERROR_MEMORY;
-    doppel_slice made = {line->data, line->length};
-    line->length = 0;
-    return put_record(o, made);
-}
-
-static doppel_status make_removed(output_file *o, const doppel_batch *batch) {
-    uint64_t count = doppel_batch_count(batch);
-    doppel_status status = DOPPEL_OK;
-    for (uint64_t i = 0; i < count && status == DOPPEL_OK; i++) {
-        doppel_near near;
-        doppel_batch_get(batch, i, &near);
-        if (near.a != near.b)
-            status = write_removed(o, batch, &near);
-    }
-    return status;
-}
-
-static doppel_status take_kept(doppel_slice record, const doppel_near *near, void *user) {
-    return near->a == near->b ? put_record(user, record) : DOPPEL_OK;
-}
-
-static doppel_status make_file(output_file *o, bool kept) {
-    file_run *run = o->run;
-    const doppel_input_options reads = {.size = sizeof reads,
-                                        .threads = o->request->service->options.threads,
-                                        .text_key = run->text_key,
-                                        .id_key = run->id_key,
-                                        .stop = &run->stop};
-    const doppel_batch_options options = {
-        .size = sizeof options, .similarity = o->similarity, .tmp = run->folder, .memory = RUN_MEMORY, .input = &reads};
-    const char *path = run->path;
-    doppel_batch *batch = NULL;
-    pthread_mutex_lock(&run->all->analysis);
-    doppel_status status = doppel_batch_create(&options, &batch, &o->error);
-    if (status == DOPPEL_OK)
-        status = doppel_batch_read(batch, &path, 1, false, NULL, &o->error);
-    if (status == DOPPEL_OK)
-        status = doppel_batch_decide(batch, &o->error);
-    if (status == DOPPEL_OK)
-        status = kept ? doppel_batch_write(batch, take_kept, o, &o->error) : make_removed(o, batch);
-    doppel_batch_free(batch);
-    pthread_mutex_unlock(&run->all->analysis);
-    return status;
-}
+/* ---- the files of kept and removed documents (run_files.c) ---- */
 
 /* Takes the run of a request, which must be done, so that it is not freed while it is used; NULL: a problem is the
  * answer. */
 static file_run *use_run(request *r) {
-    file_run *found = lock_run(r);
+    file_run *found = run_lock(r);
     if (!found)
         return NULL;
     bool done = found->state == RUN_DONE;
@@ -437,47 +555,15 @@ static file_run *use_run(request *r) {
     return done ? found : NULL;
 }
 
-/* An empty spool for a file: it counts against --max-spooled. */
-static spool *create_spool(request *r, const file_run *run) {
-    spool *made = spool_create(run->folder);
-    if (made) {
-        made->total = &r->service->spooled;
-        made->most = r->service->options.max_spooled;
-    }
-    return made;
-}
-
-static void output_free(output_file *o) {
-    text_buffer *const texts[] = {&o->line, &o->id, &o->record, &o->path, &o->name};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        text_free(texts[i]);
-}
-
 static void answer_file(request *r, bool kept) {
-    output_file o = {.request = r, .run = use_run(r)};
-    if (!o.run)
+    file_run *run = use_run(r);
+    if (!run)
         return;
-    o.similarity = similarity_asked(r, o.run);
-    r->spool = create_spool(r, o.run);
-    text_string(&o.path, doppel_slice_of(o.run->path));
-    text_string(&o.name, doppel_slice_of(o.run->name));
-    doppel_status status = r->spool && !o.path.failed && !o.name.failed ? make_file(&o, kept) : DOPPEL_ERROR_MEMORY;
-    if (status == DOPPEL_OK) {
-        request_answer(r, 200);
-    } else if (run_is_stopped(o.run)) {
-        request_problem(r, PROBLEM_NO_RUN, NULL, "the run has been deleted");
-    } else if (r->spool && r->spool->full) {
-        run_no_room(r, "answers take all the space that the server has for them (--max-spooled): try again later");
-    } else if (status == DOPPEL_ERROR_IO) {
-        run_no_room(r, "the server has no room on its disk for this file");
-    } else {
-        run_replace_path_in_error(o.run, &o.error);
-        request_error(r, status, &o.error);
-    }
-    output_free(&o);
-    pthread_mutex_lock(&o.run->all->lock);
-    o.run->users--;
-    pthread_mutex_unlock(&o.run->all->lock);
+    run_answer_file(r, run, kept);
+    pthread_mutex_lock(&run->all->lock);
+    run->users--;
+    run_touch(run);
+    pthread_mutex_unlock(&run->all->lock);
 }
 
 void handle_run_kept(request *r) {

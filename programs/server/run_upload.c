@@ -91,8 +91,22 @@ static bool begin_decompressing(request *r) {
     return fine;
 }
 
-/* Looks whether the beginning of the decompressed file is compressed itself. False: it is, and a problem is the answer.
- */
+/* What is said about a file that begins like an archive of several files; NULL: it does not, or it has the name of a
+ * Word document. */
+static const char *refusal_of_archive(const file_run *run, const char *bytes, size_t length) {
+    const char *name = strrchr(run->path, '.');
+    if (name && !strcmp(name, ".docx"))
+        return NULL;
+    if (length >= 8 && !memcmp(bytes, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8))
+        return "the file is an old Office file: save a spreadsheet as CSV, and a text as .docx";
+    if (length < 4 || memcmp(bytes, "PK\x03\x04", 4) != 0)
+        return NULL;
+    return "the file is a spreadsheet (.xlsx) or a ZIP archive: save the spreadsheet as CSV; unpack the archive, and "
+           "send its files one by one; give a Word document a name that ends in .docx";
+}
+
+/* Looks whether the beginning of the decompressed file is compressed itself, or is an archive. False: it is, and a
+ * problem is the answer. */
 static bool is_plain(request *r, const char *bytes, size_t length) {
     upload *u = r->upload;
     while (u->beginning_length < sizeof u->beginning && length) {
@@ -100,9 +114,12 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
         length--;
     }
     bool plain = coding_of(u->beginning, u->beginning_length) == CODING_PLAIN;
+    const char *refusal = plain ? refusal_of_archive(u->run, u->beginning, u->beginning_length) : NULL;
     if (!plain)
         request_problem(r, PROBLEM_TYPE, NULL, "the file is compressed twice: decompress it once");
-    return plain;
+    else if (refusal)
+        request_problem(r, PROBLEM_TYPE, NULL, "%s", refusal);
+    return plain && !refusal;
 }
 
 /* Answers an upload whose run is gone; false, for its caller. */
@@ -148,6 +165,51 @@ static void work(request *r) {
         leave_run(u); /* what is still to come of the file may take long */
 }
 
+void upload_wait(request *r) {
+    runs_wait_for_end(r->upload->run, r);
+}
+
+/* Answers with the file that was asked for, of a run that has ended, and deletes the run. */
+static void answer_file(request *r) {
+    file_run *run = r->upload->run;
+    runs *all = run->all;
+    pthread_mutex_lock(&all->lock);
+    run_state state = run->state;
+    bool deleted = run->deleted;
+    pthread_mutex_unlock(&all->lock);
+    if (deleted)
+        request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted before it was done");
+    else if (state == RUN_FAILED)
+        request_problem(r, PROBLEM_RUN_FAILED, NULL, "%s", run->why);
+    else if (state != RUN_DONE)
+        run_no_room(r, "the server is stopping: try again later");
+    else
+        run_answer_file(r, run, !strcmp(request_choice(r, "answer"), "kept"));
+    pthread_mutex_lock(&all->lock);
+    run_delete(run);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* The file is here, and its run begun: answers with the run, or once it has ended. */
+static void answer(request *r) {
+    file_run *made = r->upload->run;
+    pthread_mutex_lock(&made->all->lock);
+    made->received_all = true;
+    made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
+    run_touch(made);
+    run_change(made);
+    r->waits = request_choice(r, "answer");
+    if (r->waits) {
+        r->work = answer_file;
+    } else {
+        made->users--; /* from here on the request does not need it */
+        r->upload->run = NULL;
+        snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
+        run_answer(r, made, 201);
+    }
+    pthread_mutex_unlock(&made->all->lock);
+}
+
 void handle_create_run(request *r) {
     file_run *made = r->upload->run;
     work(r);
@@ -157,13 +219,5 @@ void handle_create_run(request *r) {
         return; /* upload_free ends the run, where it has not ended */
     close(made->file);
     made->file = -1;
-    pthread_mutex_lock(&made->all->lock);
-    made->received_all = true;
-    made->users--; /* from here on the request does not need it */
-    r->upload->run = NULL;
-    made->state = made->state == RUN_RECEIVING ? RUN_ANALYSING : made->state;
-    run_change(made);
-    snprintf(r->location, sizeof r->location, "/v1/runs/%s", made->id);
-    run_answer(r, made, 201);
-    pthread_mutex_unlock(&made->all->lock);
+    answer(r);
 }

@@ -24,13 +24,24 @@ enum {
 
 /* ---- one run ---- */
 
+void run_result_give(runs *all, run_result *result) {
+    if (!result)
+        return;
+    pthread_mutex_lock(&all->lock);
+    bool last = !--result->users;
+    pthread_mutex_unlock(&all->lock);
+    if (!last)
+        return;
+    run_result_free(result);
+    free(result);
+}
+
 static void run_free(file_run *r) {
     if (r->file >= 0)
         close(r->file);
     if (r->folder)
         run_folder_remove(r->folder);
-    run_result_free(r->result);
-    free(r->result);
+    run_result_give(r->all, r->result); /* a request may still read it */
     run_fields_free(&r->fields);
     free(r->name);
     free(r->folder);
@@ -60,12 +71,16 @@ void run_delete(file_run *r) {
     run_change(r);
 }
 
+void run_touch(file_run *r) {
+    r->used = (uint64_t)time(NULL);
+}
+
 /* The library reads it in the same way, without the lock. */
 bool run_is_stopped(const file_run *r) {
     return __atomic_load_n(&r->stop, __ATOMIC_RELAXED) == RUN_STOP;
 }
 
-/* ---- the name of a file ---- */
+/* ---- what clients see of the library's words ---- */
 
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to) {
     const char *from = text.data, *end = text.data + text.length;
@@ -82,13 +97,14 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
     return to->failed ? (doppel_slice){"", 0} : (doppel_slice){to->data, to->length};
 }
 
-void run_replace_path_in_error(const file_run *r, doppel_error *error) {
+void run_rewrite_error(const file_run *r, doppel_error *error) {
     text_buffer replaced = {0};
     doppel_slice shown = run_replace_path(doppel_slice_of(error->message), doppel_slice_of(r->path),
                                           doppel_slice_of(r->name), &replaced);
     if (shown.data != error->message)
         snprintf(error->message, sizeof error->message, "%.*s", (int)shown.length, shown.data);
     text_free(&replaced);
+    problem_words(error->message, sizeof error->message);
 }
 
 /* ---- the thread that analyses a run ---- */
@@ -96,7 +112,7 @@ void run_replace_path_in_error(const file_run *r, doppel_error *error) {
 /* Says why a run failed. Messages about files that cannot be written name folders of the server. */
 static void set_failure(file_run *r, doppel_status status, doppel_error *error) {
     const char *why = error->message[0] ? error->message : doppel_status_name(status);
-    run_replace_path_in_error(r, error);
+    run_rewrite_error(r, error);
     if (status == DOPPEL_ERROR_IO)
         why = "the server has no room on its disk for this, or cannot read it back";
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -122,10 +138,10 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     if (ended)
         r->state = status == DOPPEL_OK ? RUN_DONE : RUN_FAILED;
     r->thread_ended = ended;
+    run_touch(r);
     run_change(r);
     pthread_mutex_unlock(&all->lock);
-    run_result_free(result);
-    free(result);
+    run_result_give(all, result);
     run_fields_free(&old_fields);
     return ended;
 }
@@ -159,6 +175,8 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
     pthread_mutex_lock(&r->all->analysis);
     if (result)
         *status = run_analyse(&input, result, error);
+    if (result)
+        result->users = 1;
     if (*status == DOPPEL_OK)
         *from = result->from;
     pthread_mutex_unlock(&r->all->analysis);
@@ -213,7 +231,7 @@ bool run_start(file_run *r) {
 /* ---- the thread that deletes runs, and answers the requests that wait for them ---- */
 
 static bool has_ended(const file_run *r) {
-    return r->state == RUN_DONE || r->state == RUN_FAILED;
+    return r->deleted || r->state == RUN_DONE || r->state == RUN_FAILED;
 }
 
 void runs_wait(request *r) {
@@ -231,13 +249,28 @@ void runs_wait(request *r) {
         work_on(&r, 1);
 }
 
+void runs_wait_for_end(file_run *run, request *r) {
+    runs *all = run->all;
+    pthread_mutex_lock(&all->lock);
+    r->next = run->waiting;
+    run->waiting = r;
+    pthread_cond_broadcast(&all->change);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* Whether a request that waits for a run still has to. */
+static bool waits_on(const file_run *r, const request *one, uint64_t now) {
+    if (one->waits)
+        return !has_ended(r);
+    return r->version <= (uint64_t)request_number(one, "after") && !has_ended(r) && now - one->began < WAIT_MOST;
+}
+
 /* Moves the requests that need not wait any longer from a run to the head of a list. The lock is held by the caller. */
 static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
         request *one = *at;
-        bool changed = r->version > (uint64_t)request_number(one, "after") || has_ended(r) || r->deleted;
-        if (!changed && !all_of_them && now - one->began < WAIT_MOST) {
+        if (!all_of_them && waits_on(r, one, now)) {
             at = &one->next;
             continue;
         }
@@ -250,7 +283,10 @@ static void take_waiting(file_run *r, bool all_of_them, request **list) {
 static void answer_all(request *list) {
     while (list) {
         request *next = list->next;
-        work_on(&list, 1);
+        if (list->waits)
+            workers_add(&list->service->workers, list); /* it makes a file */
+        else
+            work_on(&list, 1);
         list = next;
     }
 }
@@ -280,6 +316,33 @@ static void free_all(file_run *list) {
         run_free(list);
         list = next;
     }
+}
+
+/* The run that is deleted where another one needs its place: of those that have ended and that nobody has asked for
+ * for --run-idle seconds, the one that has not been asked for for the longest; NULL: there is none. */
+static file_run *find_idle(runs *all) {
+    uint64_t now = (uint64_t)time(NULL), idle = all->service->options.run_idle;
+    file_run *found = NULL;
+    for (file_run *r = all->first; r; r = r->next)
+        if (!r->deleted && has_ended(r) && r->thread_ended && !r->users && !r->waiting && now >= r->used + idle &&
+            (!found || r->used <= found->used))
+            found = r;
+    return found;
+}
+
+/* Makes room for another run. Gives the runs that have to be freed. The lock is held by the caller. */
+static file_run *make_room(runs *all) {
+    uint64_t most = all->service->options.max_runs;
+    file_run *idle;
+    if (all->count < most)
+        return NULL;
+    file_run *deleted = take_deleted(all);
+    if (all->count < most || !(idle = find_idle(all)))
+        return deleted;
+    run_delete(idle);
+    file_run *more = take_deleted(all);
+    more->next = deleted; /* it is the only one */
+    return more;
 }
 
 static void *do_maintenance(void *user) {
@@ -349,6 +412,13 @@ static const char *ending_of(const char *name) {
     return "";
 }
 
+/* The same by the type of the body. */
+static const char *ending_of_type(const char *type) {
+    return !strncasecmp(type, "text/csv", 8)                     ? ".csv"
+           : !strncasecmp(type, "text/tab-separated-values", 25) ? ".tsv"
+                                                                 : "";
+}
+
 static bool copy_text(const char *from, char **to) {
     *to = from ? strdup(from) : NULL;
     return !from || *to;
@@ -363,9 +433,10 @@ void run_no_room(request *r, const char *what) {
 static bool fill_in(runs *all, request *r, file_run *made) {
     const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *ending = ending_of(name);
     const char *format = name ? doppel_input_format(name) : NULL;
+    ending = *ending ? ending : ending_of_type(r->sent_type);
     made->all = all;
     made->similarity = request_number(r, "similarity");
-    made->began = (uint64_t)time(NULL);
+    made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
     made->is_table = format && (!strcmp(format, "CSV") || !strcmp(format, "TSV"));
     if (id && !id_allowed(id)) {
@@ -405,8 +476,10 @@ static bool begin(request *r, file_run *made) {
 file_run *runs_add(runs *all, request *r) {
     file_run *made = NULL;
     pthread_mutex_lock(&all->lock);
+    file_run *deleted = make_room(all);
     if (all->count >= all->service->options.max_runs) {
-        run_no_room(r, "the server has reached its limit of runs (--max-runs): delete one, or try again later");
+        run_no_room(r, "the server holds as many runs as it may, and all are new or in use: delete one, or try again "
+                       "later");
     } else if (!run_folders_make(all) || !start_maintenance(all)) {
         run_no_room(r, "the server cannot make a folder for this");
     } else if (!(made = calloc(1, sizeof *made))) {
@@ -421,6 +494,7 @@ file_run *runs_add(runs *all, request *r) {
         all->count++;
     }
     pthread_mutex_unlock(&all->lock);
+    free_all(deleted);
     return made;
 }
 
@@ -430,6 +504,7 @@ void runs_open(runs *all, service *s) {
     *all = (runs){.service = s, .folder_lock = -1};
     pthread_mutex_init(&all->lock, NULL);
     pthread_mutex_init(&all->analysis, NULL);
+    pthread_mutex_init(&all->decision, NULL);
     pthread_cond_init(&all->change, NULL);
 }
 
@@ -452,6 +527,7 @@ void runs_close(runs *all) {
     free(all->folder);
     pthread_mutex_destroy(&all->lock);
     pthread_mutex_destroy(&all->analysis);
+    pthread_mutex_destroy(&all->decision);
     pthread_cond_destroy(&all->change);
     *all = (runs){0};
 }

@@ -2,18 +2,21 @@
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
  * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
- * the result. A run is deleted on request, when its upload breaks off, and after --run-ttl seconds.
+ * the result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where there is no
+ * room for another one, once it is finished and nobody has asked for it for --run-idle seconds.
  *
  *     run_folders.c     the folder of all runs, and folders that killed servers left
  *     runs.c            the list of runs; the thread that analyses a run; the thread that deletes runs
  *     run_upload.c      the file, as it arrives
  *     run_analysis.c    the documents of the file, or of its beginning: pairs, groups, what each threshold removes
+ *     run_documents.c   the ids, titles and texts of the documents that are shown
  *     run_fields.c      the fields that the records of the file have
- *     run_handlers.c    the requests about one run
+ *     run_handlers.c    the requests about runs
+ *     run_files.c       the files that are made of a run: its kept or removed documents
  *
  * What runs hold is bounded: a file by --max-run, their number by --max-runs, the files made of them by --max-spooled.
  * One analysis at a time uses RUN_MEMORY, which is enough for about 2.9 million documents (more are refused), and
- * temporary files of at most about the size of the file and 250 bytes a document. */
+ * temporary files of at most about the size of the file and 300 bytes a document. */
 #ifndef SERVER_RUNS_H
 #define SERVER_RUNS_H
 
@@ -29,25 +32,18 @@ struct service;
 /* ---- the result of an analysis (run_analysis.c) ---- */
 
 enum {
-    RUN_STEPS = 101,       /* thresholds are counted in hundredths, 0 to 100 */
-    RUN_EXAMPLES = 3,      /* pairs that are kept of each step */
-    RUN_GROUPS = 24,       /* the largest groups that are shown at each step */
-    RUN_MEMBERS = 6,       /* copies of each */
-    RUN_TEXT = 16 << 10,   /* bytes of a text that are kept */
-    RUN_TITLE = 200,       /* bytes of a title, or of the beginning of a text */
-    RUN_ID_SHOWN = 1024,   /* bytes of a document's id */
-    RUN_EDGES = 4 << 20,   /* pairs that are found at most, 12 bytes each */
-    RUN_MEMORY = 256 << 20 /* bytes for finding them */
+    RUN_STEPS = 101,        /* thresholds are counted in hundredths, 0 to 100 */
+    RUN_EXAMPLES = 3,       /* pairs that are kept of each step */
+    RUN_GROUPS = 24,        /* the largest groups, which are known of each step */
+    RUN_MEMBERS = 6,        /* copies of each */
+    RUN_GROUPS_MOST = 1000, /* groups that one answer lists */
+    RUN_COPIES_MOST = 100,  /* copies of each */
+    RUN_TEXT = 16 << 10,    /* bytes of a text that are kept */
+    RUN_TITLE = 200,        /* bytes of a title, or of the beginning of a text */
+    RUN_ID_SHOWN = 1024,    /* bytes of a document's id */
+    RUN_EDGES = 4 << 20,    /* pairs that are found at most, 12 bytes each */
+    RUN_MEMORY = 256 << 20  /* bytes for finding them */
 };
-
-/* A document that is shown. */
-typedef struct run_document {
-    uint32_t position;
-    uint32_t text_length;   /* at most RUN_TEXT */
-    uint64_t text_at;       /* in the file of texts */
-    bool cut;               /* the text is longer */
-    doppel_slice id, title; /* allocated; title: or the beginning of the text */
-} run_document;
 
 typedef struct run_group {
     uint32_t kept, size; /* size: with the kept one */
@@ -66,15 +62,17 @@ typedef struct run_step {
 
 typedef struct run_result {
     uint64_t documents, bad;
-    bool whole;   /* of all documents of the file; else of its beginning */
-    run_step own; /* at the run's similarity */
-    int from;     /* the lowest step that is known; RUN_STEPS: none */
+    uint64_t empty; /* documents without words */
+    bool whole;     /* of all documents of the file; else of its beginning */
+    run_step own;   /* at the run's similarity */
+    int from;       /* the lowest step that is known; RUN_STEPS: none */
     run_step step[RUN_STEPS];
     doppel_edge example[RUN_STEPS][RUN_EXAMPLES];
     int examples[RUN_STEPS];
-    run_document *shown; /* by position */
-    size_t shown_count;
-    int texts; /* a file of their texts, without a name; -1: none */
+    int kept;  /* a file of documents, without a name (run_documents.c); -1: none */
+    int pairs; /* a file of pairs, and of the run's own decisions (run_analysis.c); -1: none */
+    uint64_t pair_count;
+    unsigned users; /* guarded by the lock of all runs: the run, and requests that read it without the lock */
 } run_result;
 
 /* Values of run_input.stop. */
@@ -96,9 +94,64 @@ typedef struct run_input {
 /* Reads documents, finds pairs, and counts what each threshold would remove. Free the result in any case. */
 doppel_status run_analyse(const run_input *input, run_result *result, doppel_error *error);
 void run_result_free(run_result *result);
-const run_document *run_result_document(const run_result *result, uint32_t position);
-/* Reads the text of a document that is shown; false: no memory, or the file cannot be read. */
-bool run_document_text(const run_result *result, const run_document *document, text_buffer *to);
+
+/* What is decided at a threshold: the document that each one is a copy of, or itself, and the similarity to it. */
+typedef struct run_decisions {
+    uint32_t count;
+    uint32_t *original;
+    float *similarity;
+} run_decisions;
+
+/* Decides at a step from result->from on, or (RUN_STEPS) as at the run's own similarity. It takes up to 50 MB, and 28
+ * bytes a document, while it works. False: no memory, or the file cannot be read. */
+bool run_decide(const run_result *result, int step, run_decisions *to);
+void run_decisions_free(run_decisions *d);
+
+#define RUN_ALL_GROUPS UINT64_MAX
+
+typedef struct run_group_query {
+    uint64_t only;  /* the kept document of the group that is wanted; or RUN_ALL_GROUPS */
+    uint64_t after; /* groups that are left out at the beginning */
+    size_t limit, copies;
+} run_group_query;
+
+typedef struct run_listed_group {
+    uint32_t kept, size;   /* size: with the kept one */
+    size_t first, members; /* in `member` of the list */
+} run_listed_group;
+
+typedef struct run_member {
+    uint32_t position;
+    float similarity;
+} run_member;
+
+typedef struct run_group_list {
+    run_listed_group *group; /* the largest first; of the same size, in the order of their kept documents */
+    size_t count;
+    uint64_t all; /* groups of these decisions */
+    run_member *member;
+} run_group_list;
+
+/* False: no memory. */
+bool run_list_groups(const run_decisions *d, const run_group_query *query, run_group_list *list);
+void run_group_list_free(run_group_list *list);
+
+/* ---- the documents of a result (run_documents.c) ---- */
+
+typedef struct run_document {
+    doppel_slice id, title, text; /* title: or how the text begins */
+    bool cut;                     /* the text is longer */
+    char *bytes;                  /* what they are in */
+} run_document;
+
+/* Keeps a row of every document, and a record of those that are wanted. */
+doppel_status run_documents_write(const run_input *input, run_result *result, const uint8_t *wanted,
+                                  doppel_error *error);
+/* Reads the record of a document; false: it has none, it cannot be read, or there is no memory. */
+bool run_document_read(const run_result *result, uint32_t position, bool with_text, run_document *to);
+void run_document_free(run_document *d);
+/* Finds the next document with an id, at *from or after it; false: there is none. */
+bool run_document_find(const run_result *result, doppel_slice id, uint64_t *from);
 
 /* ---- the fields of a file (run_fields.c) ---- */
 
@@ -136,6 +189,7 @@ typedef struct file_run {
     char *folder, *path; /* of the file, as it is stored */
     bool is_table;       /* CSV or TSV, by its name */
     uint64_t began;      /* seconds since 1970 */
+    uint64_t used;       /* when a request last asked for it or ended; guarded as what follows */
     int file;            /* what is written to; -1: none */
     pthread_t thread;    /* that analyses it, or has */
     bool has_thread;
@@ -160,6 +214,7 @@ typedef struct runs {
     struct service *service;
     pthread_mutex_t lock;
     pthread_mutex_t analysis; /* held during an analysis: one at a time, as it uses all CPUs itself */
+    pthread_mutex_t decision; /* held during run_decide: one at a time, because of its memory */
     pthread_cond_t change;
     file_run *first;
     size_t count;
@@ -189,19 +244,35 @@ bool run_start(file_run *r);
 /* Clients do not see where the server stores a file: replaces its path in a text, such as an id that was made of it, by
  * the name of the file. The result is `text` itself, or borrowed from `to`; it is empty if to->failed. */
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to);
-/* The same in a message. */
-void run_replace_path_in_error(const file_run *r, doppel_error *error);
+/* The same in a message, which also loses the options of the command. */
+void run_rewrite_error(const file_run *r, doppel_error *error);
 
 /* Answers that there is no room for what a request asks for: 503, with Retry-After. */
 void run_no_room(struct request *r, const char *what);
 
 /* Makes a request wait until a run has a new version; it is answered then: see handle_run_events. */
 void runs_wait(struct request *r);
+/* Makes a request wait until a run that it uses has ended; a worker does its work then. */
+void runs_wait_for_end(file_run *run, struct request *r);
+/* A request does not need a result any longer. The lock is not held. */
+void run_result_give(runs *all, run_result *result);
+/* Notes that a run is asked for. The lock is held by the caller. */
+void run_touch(file_run *r);
 
 /* ---- requests (run_handlers.c) ---- */
 
 /* Answers with a run. The lock is held by the caller. */
 void run_answer(struct request *r, const file_run *shown, int status);
+/* The run of a request, with the lock held; NULL: a problem is the answer, and the lock is not held. */
+file_run *run_lock(struct request *r);
+
+/* ---- files that are made of a run (run_files.c) ---- */
+
+/* Types of their answers, separated by |. */
+#define RUN_FILE_TYPES "application/x-ndjson|text/csv|text/tab-separated-values"
+
+/* Answers with the kept or the removed documents of a run that the request uses. */
+void run_answer_file(struct request *r, file_run *run, bool kept);
 
 /* ---- folders (run_folders.c) ---- */
 
@@ -215,6 +286,8 @@ void run_folder_remove(const char *path);
 bool upload_begin(struct request *r);
 /* Buffers a piece of the body. True: there is enough for a worker to run request->work. */
 bool upload_receive(struct request *r, const char *bytes, size_t length);
+/* Lets a request wait for the end of its run, of which a file is to be made. It may be answered at once. */
+void upload_wait(struct request *r);
 /* The upload has ended, or broken off. */
 void upload_free(struct request *r);
 

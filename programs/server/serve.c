@@ -401,6 +401,7 @@ static void read_options(serving *s, const served_index *index) {
         .max_run = args_number(args, "max-run", 512 << 20),
         .max_runs = args_number(args, "max-runs", 8),
         .run_ttl = args_number(args, "run-ttl", 3600),
+        .run_idle = args_number(args, "run-idle", 60),
         .rate = args_number(args, "rate", 0),
         .threads = threads,
     };

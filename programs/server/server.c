@@ -168,6 +168,8 @@ static void add_headers(struct MHD_Response *response, const request *r) {
         MHD_add_response_header(response, "Allow", r->allow);
     if (r->location[0])
         MHD_add_response_header(response, "Location", r->location);
+    if (r->disposition.length && !r->failed)
+        MHD_add_response_header(response, "Content-Disposition", r->disposition.data);
     if (r->retry_after) {
         snprintf(seconds, sizeof seconds, "%u", r->retry_after);
         MHD_add_response_header(response, "Retry-After", seconds);

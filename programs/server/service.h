@@ -79,6 +79,7 @@ typedef struct service_options {
     uint64_t max_run;      /* bytes of the file of a run, unpacked */
     uint64_t max_runs;     /* that are held at a time */
     uint64_t run_ttl;      /* seconds until a run is deleted */
+    uint64_t run_idle;     /* seconds after which a run that nobody asks for may be deleted to make room */
     uint64_t rate;         /* requests per second and client; 0: any */
     int threads;
 } service_options;
@@ -147,8 +148,9 @@ typedef struct request {
     right_kind right;
     bool wrong_token; /* it came with an unknown token */
     /* What is received. */
-    uint64_t began;    /* microseconds */
-    uint64_t received; /* bytes, as they came */
+    uint64_t began;     /* microseconds */
+    uint64_t received;  /* bytes, as they came */
+    char sent_type[40]; /* Content-Type of a file; it may be cut */
     body body;
     text_buffer content; /* JSON, decompressed */
     size_t buffered;     /* of it, what is counted */
@@ -157,6 +159,7 @@ typedef struct request {
     struct upload *upload; /* of a file */
     doppel_item item;      /* the document */
     bool adds;             /* it is to be added: the handler has prepared it */
+    bool waits;            /* it waits for the end of the run of its upload */
     doppel_slice *extra;   /* of the item */
     doppel_verdict verdict;
     char *key_name; /* Idempotency-Key */
@@ -171,6 +174,7 @@ typedef struct request {
     text_buffer answer;
     spool *spool; /* in place of `answer` */
     char allow[64], location[160];
+    text_buffer disposition; /* Content-Disposition; empty: none */
     unsigned retry_after;
     const struct console_file *file; /* in place of both */
     /* For those who work on it. */
@@ -195,7 +199,7 @@ bool request_receive(request *r, const char *bytes, size_t length);
 void request_body_result(request *r, body_result result, const char *what);
 /* The body is complete. Returns how to continue; DISPATCH_HERE: call request_run now. */
 dispatch_kind request_received(request *r);
-/* Processes the request in this thread, adds included. */
+/* Processes the request in this thread, adds included. Afterwards it is `done`, unless it `waits`. */
 void request_run(request *r);
 /* Hands it to a worker, to the adders, or to the run that it waits for; then `wake` is called. */
 void request_hand_over(request *r, dispatch_kind how);
@@ -250,6 +254,8 @@ void request_error(request *r, doppel_status status, const doppel_error *error);
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text_buffer *out, const problem *p);
+/* The library explains to users of the command: replaces its options in a message by what there is here, or nothing. */
+void problem_words(char *message, size_t room);
 /* `index` (NULL: none) is the index of the request. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
@@ -296,16 +302,19 @@ void handle_backup(request *r);
 void handle_expire(request *r);
 void handle_compact(request *r);
 void handle_create_run(request *r);
+void handle_list_runs(request *r);
 void handle_show_run(request *r);
 /* Answers at once; before, runs_wait makes the request wait for a new version. */
 void handle_run_events(request *r);
 void handle_run_examples(request *r);
 void handle_run_pair(request *r);
 void handle_run_groups(request *r);
+void handle_run_document(request *r);
 void handle_repeat_run(request *r);
 void handle_run_kept(request *r);
 void handle_run_removed(request *r);
 void handle_delete_run(request *r);
+void handle_session(request *r);
 void handle_metrics(request *r);
 void handle_health(request *r);
 void handle_ready(request *r);

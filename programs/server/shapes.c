@@ -58,6 +58,16 @@ const shape_info shape_document = {
     true,
     "url|title|text|html"};
 
+/* Files of records have fields for other programs, which doppel add passes over, too. */
+const shape_info shape_record = {
+    "Record",
+    "A document as a line of a batch: at least one of url, title, text and html, and the fields that the index keeps; "
+    "other fields are ignored.",
+    document_fields,
+    true,
+    true,
+    "url|title|text|html"};
+
 static const field side_fields[] = {
     {"text", STRING_OR_NULL, .help = "a text"},
     {"html", STRING_OR_NULL, .help = "an HTML page, if there is no text"},
@@ -280,6 +290,17 @@ static const field listed_fields[] = {
 };
 const shape_info shape_listed = {"Listed", "A page of documents.", listed_fields, false, false, NULL};
 
+static const field copies_fields[] = {
+    {"original", ANY_STRING, .required = true,
+     .help = "the id of the document whose copies these are; of a copy that was asked for, its original, which may be "
+             "gone"},
+    {"documents", ANY_ARRAY, .required = true, .help = "its copies, without their texts", .shape = &shape_stored},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
+    END,
+};
+const shape_info shape_copies = {"Copies", "A page of the copies of a document.", copies_fields, false, false, NULL};
+
 static const field histogram_fields[] = {
     {"count", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
     {"sum", ANY_NUMBER, .required = true, .help = "of all", .whole = true},
@@ -412,6 +433,15 @@ static const field done_fields[] = {
 };
 const shape_info shape_done = {"Done", "What was done.", done_fields, false, false, NULL};
 
+static const field session_fields[] = {
+    {"tokens", ANY_BOOL, .required = true, .help = "whether requests need a token"},
+    {"name", STRING_OR_NULL, .required = true, .help = "of the token; null: none is needed"},
+    {"right", ANY_STRING, .required = true, .help = "what it may do; each right includes those before it",
+     .choices = "read|write|admin"},
+    END,
+};
+const shape_info shape_session = {"Session", "The rights of the caller.", session_fields, false, false, NULL};
+
 #define RUN_NUMBER COUNT("number", "its place among the documents of the file, from 0")
 
 static const field run_copy_fields[] = {
@@ -428,7 +458,8 @@ static const field run_group_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "of the kept document"},
     {"title", ANY_STRING, .required = true, .help = "its title, or how its text begins"},
     COUNT("size", "documents, including the kept one"),
-    {"copies", ANY_ARRAY, .required = true, .help = "the first of the removed ones", .shape = &shape_run_copy},
+    {"copies", ANY_ARRAY, .required = true, .help = "the first of the removed ones, 6 unless asked otherwise",
+     .shape = &shape_run_copy},
     END,
 };
 static const shape_info shape_run_group = {
@@ -472,6 +503,7 @@ static const field run_members[] = {
      .help = "the one of these with the longest values, often the text; null: none has long values"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
+    COUNT("empty", "of these, those without words, which are copies of no other"),
     COUNT("bad", "records that could not be read"),
     {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
     RUN_COUNTS,
@@ -488,11 +520,54 @@ static const field run_groups_fields[] = {
     {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
     COUNT("documents", "that were analysed so far"),
     RUN_COUNTS,
-    {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    {"largest", ANY_ARRAY, .required = true,
+     .help = "the groups, the largest first; those of the same size in the order of their kept documents",
+     .shape = &shape_run_group},
+    {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
+     .whole = true},
     END,
 };
 const shape_info shape_run_groups = {
     "RunGroups", "The groups of a run at a threshold.", run_groups_fields, false, false, NULL};
+
+static const field run_document_fields[] = {
+    {"similarity", ANY_NUMBER, .required = true, .help = "the threshold"},
+    RUN_NUMBER,
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"title", STRING_OR_NULL, .required = true,
+     .help = "its title, or how its text begins; null: it is near no other document, so that it is not kept here"},
+    {"kept", ANY_BOOL, .required = true, .help = "whether it is kept"},
+    {"originalId", STRING_OR_NULL, .required = true, .help = "of a removed one: the kept document it is a copy of"},
+    {"originalNumber", NUMBER_OR_NULL, .required = true, .help = "of a removed one: the number of that document",
+     .whole = true},
+    {"reason", STRING_OR_NULL, .required = true, .help = "of a removed one: why", .choices = REASONS},
+    {"originalSimilarity", NUMBER_OR_NULL, .required = true, .help = "of a removed one: to that document"},
+    {"group", ANY_OBJECT, .help = "the documents of which one is kept, if it is one of several",
+     .shape = &shape_run_group},
+    END,
+};
+const shape_info shape_run_document = {
+    "RunDocument", "What is decided on a document of a run.", run_document_fields, false, false, NULL};
+
+static const field listed_run_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id"},
+    {"name", ANY_STRING, .required = true, .help = "of the file"},
+    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
+    COUNT("received", "bytes of the file, unpacked"),
+    COUNT("documents", "that were analysed so far"),
+    COUNT("removed", "of these, those that are removed"),
+    {"created", STRING_OR_NULL, .required = true, .help = "when its upload began"},
+    {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
+    END,
+};
+static const shape_info shape_listed_run = {"ListedRun", "A run, in short.", listed_run_fields, false, false, NULL};
+
+static const field runs_fields[] = {
+    {"runs", ANY_ARRAY, .required = true, .help = "the latest first", .shape = &shape_listed_run},
+    COUNT("most", "runs that the server holds (--max-runs)"),
+    END,
+};
+const shape_info shape_runs = {"Runs", "The runs that there are.", runs_fields, false, false, NULL};
 
 static const field run_text_fields[] = {
     RUN_NUMBER,
@@ -641,12 +716,27 @@ static bool check_field(checker *c, const field *f, const json_value *value, con
     return value->kind != JSON_ARRAY || check_array(c, f, value, pointer);
 }
 
+/* The fields that an object may have, in words. */
+static void fields_named(const checker *c, const shape_info *shape, char *to, size_t room) {
+    size_t used = 0, kept = shape->kept && c->index ? c->index->fields.count : 0;
+    to[0] = 0;
+    for (const field *f = shape->fields; f->name && used < room; f++)
+        used += (size_t)snprintf(to + used, room - used, "%s%s", used ? ", " : "", f->name);
+    for (size_t i = 0; i < kept && used < room; i++)
+        used += (size_t)snprintf(to + used, room - used, "%s%s", used ? ", " : "", c->index->fields.names[i]);
+}
+
+static bool unknown_field(checker *c, const shape_info *shape, const json_value *value, const char *pointer) {
+    char fields[480];
+    int length = (int)(value->key.length < 100 ? value->key.length : 100);
+    fields_named(c, shape, fields, sizeof fields);
+    return wrong(c, pointer, "unknown field \"%.*s\"; %s%s", length, value->key.data,
+                 fields[0] ? "the fields are " : "no fields are possible here", fields);
+}
+
 static bool check_other(checker *c, const shape_info *shape, const json_value *value, const char *pointer) {
-    if (shape->open)
-        return true;
     if (!shape->kept || !is_kept(c, value))
-        return wrong(c, pointer, "unknown field \"%.*s\"", (int)(value->key.length < 100 ? value->key.length : 100),
-                     value->key.data);
+        return shape->open || unknown_field(c, shape, value, pointer);
     return value->kind == JSON_STRING || value->kind == JSON_NUMBER || value->kind == JSON_NULL ||
            wrong(c, pointer, "a kept field must be a string or a number, not %s", json_kind_name(value->kind));
 }

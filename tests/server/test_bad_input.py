@@ -225,7 +225,7 @@ class BadRequests(support.ServerTest):
     OPTIONS = ("--timeout", "3", "--receive-timeout", "3")
 
     def test_unknown_paths(self):
-        for path in ("/v1", "/v1/", "/v1/nothing", "/v1/similar", "/v1/runs", "/etc/passwd", "/v1/documents/", "//", "/v1/check/x",
+        for path in ("/v1", "/v1/", "/v1/nothing", "/v1/similar", "/v1/runs/", "/etc/passwd", "/v1/documents/", "//", "/v1/check/x",
                      "/v1/indexes/", "/v1/indexes/x/y/z/w", "/%2e%2e/", "/v1/indexes/default/compare"):
             with self.subTest(path):
                 status, _, body = self.server.get(path)

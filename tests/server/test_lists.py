@@ -45,10 +45,24 @@ class Lists(support.ServerTest):
         copy = self.server.get(document_path("d/0", "/copies"))[2]["documents"][0]
         self.assertEqual((copy["originalId"], copy["reason"], copy["url"]), ("d/0", "content_hash", None))
         self.assertEqual(self.walk(document_path("https://c.example/0", "/copies"), 100), [f"copy{number}" for number in range(7)])
-        self.assertEqual(self.walk(document_path("copy1", "/copies"), 100), [])
         for name in ("none", "d%2F0", "../d/0"):
             self.assertProblem(self.server.get(document_path(name, "/copies")), 404, "no-document")
         self.assertProblem(self.server.get("/v1/documents/d/0/copies"), 404, "no-route")
+
+    def test_copies_of_a_copy_are_those_of_its_original(self):
+        """As `doppel get --copies` lists them; the answer says whose they are."""
+        for limit in (2, 100):
+            self.assertEqual(self.walk(document_path("copy1", "/copies"), limit), [f"copy{number}" for number in range(7)])
+        for name, original in (("copy1", "d/0"), ("d/0", "d/0"), ("https://c.example/0", "d/0"), ("d/1", "d/1")):
+            self.assertEqual(self.server.get(document_path(name, "/copies"))[2]["original"], original)
+        # Of an original that is gone there are none.
+        post = self.server.post
+        text = words.text("goes")
+        self.assertEqual([post("/v1/documents", {"id": name, "text": text})[0] for name in ("goes", "stays", "stays too")], [201, 200, 200])
+        self.assertEqual(self.server.ask("DELETE", "/v1/documents/goes")[0], 200)
+        self.assertEqual(self.server.get("/v1/documents/stays/copies")[2], {"original": "goes", "documents": [], "next": None})
+        for name in ("stays", "stays%20too"):
+            self.server.ask("DELETE", "/v1/documents/" + name)
 
     def test_by_host(self):
         self.assertEqual(len(self.walk("/v1/documents?host=b.example", 7)), 20)

@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -56,13 +57,13 @@ class Routes(support.ServerTest):
 
     def test_batch(self):
         records = list(words.documents(300, seed="batch"))
-        bad = ["{not json\n", "[]\n", '{"id":"x"}\n', '{"id":"x","colour":"red","text":"y"}\n', "\n"]
+        bad = ["{not json\n", "[]\n", '{"id":"x"}\n', '{"id":"x","text":["y"]}\n', "\n"]
         answers = self.server.lines("/v1/batch?op=add", records[:100] + bad + records[100:])
         self.assertEqual(len(answers), 304)
         self.assertEqual([answer["line"] for answer in answers if "line" in answer], [101, 102, 103, 104])
         self.assertEqual([answer["id"] for answer in answers if "id" in answer], [record["id"] for record in records])
         details = [answer["problem"]["detail"] for answer in answers if "line" in answer]
-        self.assertIn("colour", details[3])
+        self.assertIn("text must be", details[3])
         checked = self.server.lines("/v1/batch?op=check", records)
         self.assertTrue(all(answer["isDuplicate"] for answer in checked))
         for packed, name in ((gzip.compress, "gzip"), (words.zstd, "zstd")):
@@ -73,6 +74,41 @@ class Routes(support.ServerTest):
         status, _, data = self.server.ask("POST", "/v1/batch?op=check", body[:-9], {
             "Content-Type": "application/x-ndjson", "Content-Encoding": "zstd"})
         self.assertEqual(json.loads(data.splitlines()[-1])["problem"]["type"], "urn:doppel:problem:bad-encoding")
+
+    def test_batches_ignore_other_fields(self):
+        """A file that `doppel add` takes is taken by a batch; a single document has to name its fields correctly."""
+        records = [{"id": f"o{number}", "text": words.text(f"other{number}"), "colour": "red", "tags": ["a", {"b": [1]}], "source": "wire"} for number in range(3)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "documents.jsonl")
+            with open(path, "w") as file:
+                file.writelines(json.dumps(record) + "\n" for record in records)
+            done = subprocess.run([support.DOPPEL, "add", "--index", os.path.join(folder, "index"), path], capture_output=True, text=True, check=True)
+        for op in ("check", "add"):
+            self.assertEqual(self.server.lines(f"/v1/batch?op={op}", records), [json.loads(line) for line in done.stdout.splitlines()])
+        self.assertEqual(self.server.get("/v1/documents/o0")[2]["fields"], {"source": "wire"})
+        self.assertIn("must be", self.server.lines("/v1/batch?op=add", [{"text": "x", "source": [1]}])[0]["problem"]["detail"])
+        for path in ("/v1/check", "/v1/documents", "/v1/similar"):
+            answer = self.server.post(path, {"txet": "a typing error", "title": "x"})
+            self.assertProblem(answer, 400, "wrong-shape", pointer="/txet")
+            for name in ("unknown field \"txet\"", "id, url, title, text, html, ttl, source, date"):
+                self.assertIn(name, answer[2]["detail"])
+        schemas = self.server.get("/openapi.json")[2]["components"]["schemas"]
+        self.assertEqual([schemas[name]["additionalProperties"] for name in ("Document", "Record", "RecordOfIndex")], [False, True, True])
+
+    def test_what_is_known_of_a_text(self):
+        """Whether a document has no text, or the index keeps none: `words` of the document, and `keepText` of the index."""
+        put = self.server.ask
+        self.assertEqual(put("PUT", "/v1/indexes/without", {"keepText": False})[0], 201)
+        for base, keeps in (("/v1", True), ("/v1/indexes/without", False)):
+            put("POST", base + "/documents", {"id": "url", "url": "https://example.org/only"})
+            put("POST", base + "/documents", {"id": "words", "url": "https://example.org/words", "text": words.text("only")})
+            self.assertEqual(self.server.get(base + "/stats")[2]["keepText"], keeps)
+            for name, count in (("url", 0), ("words", len(words.text("only").split()))):
+                stored = self.server.get(f"{base}/documents/{name}")[2]
+                verdict = put("POST", base + "/check", {"url": stored["url"]})[2]
+                self.assertEqual((verdict["reason"], verdict["originalId"], stored["words"]), ("exact_url", name, count))
+                self.assertEqual(bool(stored["text"]), bool(keeps and count))
+        put("DELETE", "/v1/indexes/without")
 
     def test_slow_batch_is_worked_on_as_it_comes(self):
         """Lines are added before the body has ended, and all verdicts come in order."""
@@ -137,6 +173,11 @@ class Routes(support.ServerTest):
         page = f"<html><title>t</title><body><article><p>{b}</p></article></body></html>"
         body = self.server.post("/v1/compare", {"a": {"text": b}, "b": {"html": page}, "recipe": "article"})[2]
         self.assertEqual((body["sameDigest"], body["textB"].strip()), (True, b))
+
+    def test_problems_name_no_options_of_the_command(self):
+        for answer in (self.server.post("/v1/compare", {"a": {"text": "x"}, "b": {"text": "y"}, "recipe": "simhash64:weight=tfidf"}),
+                       self.server.ask("PUT", "/v1/indexes/weighted", {"recipe": "simhash64:weight=tfidf"})):
+            self.assertProblem(answer, 400, "bad-document", detail="recipe: weight=tfidf needs a document-frequency table, which the server does not take")
 
     def test_indexes(self):
         ask = self.server

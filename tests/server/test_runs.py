@@ -140,8 +140,7 @@ class Runs(RunTest):
         run = self.finish(self.upload(table.encode(), "?name=t.csv&textKey=body&idKey=key", {"Content-Type": "text/csv"}))
         self.assertEqual((run["documents"], run["removed"], run["largest"][0]["id"]), (3, 1, "k0"))
         self.assertEqual(json.loads(self.server.get(f"/v1/runs/{run['id']}/removed")[2])["id"], "k2")
-        kept = self.server.get(f"/v1/runs/{run['id']}/kept")[2].splitlines()
-        self.assertEqual([list(json.loads(line)) for line in kept], [["key", "body"]] * 2)
+        self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/kept")[2].decode(), "".join(table.splitlines(True)[:3]))
         self.delete(run)
         body = jsonl({"id": number, "text": text} for number, text in enumerate(texts))
         for packed in (gzip.compress(body), words.zstd(body)):
@@ -158,6 +157,204 @@ class Runs(RunTest):
         self.assertEqual((run["state"], run["documents"], run["bad"]), ("done", 1, 0))
         self.delete(run)
 
+    def test_tables_stay_tables(self):
+        """The kept rows of CSV and TSV are those of `doppel dedup`, byte for byte, with their type and a name for the file."""
+        texts = [words.text("c1"), words.text("c2"), words.near("c1"), words.text("c3")]
+        csv = "id,text,\"n,\"\r\n" + "".join(f"r{number},\"{text}\r\nsecond \"\"line\"\"\",{number}\r\n" for number, text in enumerate(texts))
+        tsv = "id\ttext\tn\n" + "".join(f"r{number}\t{text}\t{number}\n" for number, text in enumerate(texts))
+        cases = [("pages.csv", csv, "text/csv; charset=utf-8", "pages-kept.csv"), ("bom.CSV", "\ufeff" + csv.replace("\r\n", "\n"), "text/csv; charset=utf-8", "bom-kept.csv"),
+                 ("cut.csv", csv.rstrip(), "text/csv; charset=utf-8", "cut-kept.csv"), ("a/pages.tsv", tsv, "text/tab-separated-values; charset=utf-8", "pages-kept.tsv"),
+                 ("x.tab", tsv, "text/tab-separated-values; charset=utf-8", "x-kept.tab"), ("none.csv", "id,text,n\n", "text/csv; charset=utf-8", "none-kept.csv"),
+                 ("list.json", json.dumps([{"id": number, "text": text} for number, text in enumerate(texts)]), "application/x-ndjson", "list-kept.jsonl"),
+                 ("p.jsonl", jsonl({"id": number, "text": text} for number, text in enumerate(texts)).decode(), "application/x-ndjson", "p-kept.jsonl")]
+        for name, body, kind, file_name in cases:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, os.path.basename(name))
+                with open(path, "wb") as file:
+                    file.write(body.encode())
+                done = subprocess.run([support.DOPPEL, "dedup", path, "-o", "-", "--format", name.rsplit(".")[-1].lower().replace("tab", "tsv")], capture_output=True, check=True)
+            for packed, ending in ((body.encode(), ""), (gzip.compress(body.encode()), ".gz"), (words.zstd(body.encode()), ".zst")):
+                run = self.finish(self.upload(packed, "?name=" + quote(name + ending), {"Content-Type": "application/octet-stream"}))
+                status, headers, kept = self.server.get(f"/v1/runs/{run['id']}/kept")
+                self.assertEqual((status, kept, headers["Content-Type"]), (200, done.stdout, kind), name)
+                self.assertEqual(headers["Content-Disposition"], f"attachment; filename=\"{file_name}\"; filename*=UTF-8''{file_name}")
+                status, headers, removed = self.server.get(f"/v1/runs/{run['id']}/removed")
+                self.assertEqual((headers["Content-Type"], len(removed.splitlines())), ("application/x-ndjson", run["removed"]))
+                self.assertIn(file_name.split("-kept")[0] + "-removed.jsonl", headers["Content-Disposition"])
+                self.delete(run)
+        # Without a name, by the type.
+        for kind, body, ending in (("text/csv; charset=utf-8", csv, "csv"), ("text/tab-separated-values", tsv, "tsv")):
+            run = self.finish(self.upload(body.encode(), "", {"Content-Type": kind}))
+            status, headers, kept = self.server.get(f"/v1/runs/{run['id']}/kept")
+            self.assertEqual((kept.splitlines()[0], run["removed"], headers["Content-Disposition"].split("=")[1]), (body.encode().splitlines()[0], 1, f'"file-kept.{ending}"; filename*'))
+            self.delete(run)
+        # A name may have any characters.
+        run = self.finish(self.upload(csv.encode(), "?name=" + quote("ü\"\r\nX-Evil: 1;.csv"), {"Content-Type": "text/csv"}))
+        status, headers, kept = self.server.get(f"/v1/runs/{run['id']}/kept")
+        self.assertEqual((status, headers["X-Evil"]), (200, None))
+        self.assertEqual(headers["Content-Disposition"], "attachment; filename=\"_____X-Evil__1_-kept.csv\"; filename*=UTF-8''%C3%BC%22%0D%0AX-Evil%3A%201%3B-kept.csv")
+        self.delete(run)
+
+    def test_several_columns_are_the_text(self):
+        questions = [words.text("q1", 30), words.text("q2", 30), words.text("q1", 30), words.text("q1", 30)]
+        answers = [words.text("a1", 30), words.text("a2", 30), words.text("a1", 30), words.text("a3", 30)]
+        rows = [{"id": f"r{number}", "question": question, "answer": answer} for number, (question, answer) in enumerate(zip(questions, answers))]
+        table = "id,question,answer\n" + "".join(",".join(row.values()) + "\n" for row in rows) + "r4,,\n"
+        for name, body in (("qa.csv", table.encode()), ("qa.jsonl", jsonl(rows) + b'{"id":"r4","question":"","answer":""}\n')):
+            run = self.finish(self.upload(body, "?name=" + name))
+            self.assertEqual((run["state"], run["empty"]), ("failed", 0))
+            again = self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=question,answer")[2]
+            again = self.finish(again)
+            self.assertEqual((again["state"], again["textKey"], again["documents"], again["empty"], again["removed"]), ("done", "question,answer", 5, 1, 1), again["why"])
+            self.assertEqual(json.loads(self.server.get(f"/v1/runs/{run['id']}/removed")[2])["id"], "r2")
+            self.assertEqual(self.server.get(f"/v1/runs/{run['id']}/kept")[2], b"".join(line for line in body.splitlines(True) if b"r2" not in line))
+            # Of one column alone more is removed; one that is not there is reported.
+            alone = self.finish(self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=question")[2])
+            self.assertEqual(alone["removed"], 2)
+            self.delete(run)
+
+    def test_documents_without_words_are_counted(self):
+        run = self.finish(self.upload(jsonl([{"text": ""}, {"text": "..."}, {"text": "one word"}, {"text": " \n"}])))
+        self.assertEqual((run["documents"], run["empty"], run["removed"]), (4, 3, 0))
+        self.delete(run)
+
+    def test_all_groups_a_page_at_a_time(self):
+        records = [{"id": f"g{group}/{copy}", "text": words.text(f"group{group}", 120) if copy else words.near(f"group{group}", 120, 1)}
+                   for group in range(60) for copy in range(2 + (group % 4) * 3)]
+        run = self.finish(self.upload(jsonl(records)))
+        self.assertEqual((run["groups"], len(run["largest"])), (60, 24))
+        path = f"/v1/runs/{run['id']}/groups"
+        whole = self.server.get(path + "?limit=1000&copies=100")[2]
+        self.assertEqual((len(whole["largest"]), whole["next"], whole["groups"]), (60, None, 60))
+        for similarity in (0.5, 0.8, 1):
+            removed = [json.loads(line) for line in self.server.get(f"/v1/runs/{run['id']}/removed?similarity={similarity}")[2].splitlines()]
+            for limit in (1, 7, 24, 25, 60):
+                found, cursor = [], 0
+                while cursor is not None:
+                    page = self.server.get(f"{path}?similarity={similarity}&limit={limit}" + (f"&cursor={cursor}" if cursor else ""))[2]
+                    self.assertLessEqual(len(page["largest"]), limit)
+                    found += page["largest"]
+                    cursor = page["next"]
+                self.assertEqual(len(found), page["groups"])
+                self.assertEqual([(-group["size"], group["number"]) for group in found], sorted((-group["size"], group["number"]) for group in found))
+                for group in found:
+                    copies = [(one["id"], one["similarity"]) for one in removed if one["originalId"] == group["id"]]
+                    self.assertEqual([(copy["id"], copy["similarity"]) for copy in group["copies"]], copies[:6])
+                    self.assertEqual(group["size"], 1 + len(copies))
+            every = self.server.get(f"{path}?similarity={similarity}&limit=1000&copies=100")[2]["largest"]
+            self.assertEqual(sum(len(group["copies"]) for group in every), len(removed))
+        self.assertEqual(self.server.get(path + "?cursor=60")[2]["largest"], [])
+        self.assertEqual(self.server.get(path + "?copies=0&limit=2")[2]["largest"][1]["copies"], [])
+        # Any two documents of a group can be compared, also of one that is not among the largest.
+        last = whole["largest"][-1]
+        both = self.server.get(f"/v1/runs/{run['id']}/pair?a={last['number']}&b={last['copies'][0]['number']}")[2]
+        self.assertEqual((both["a"]["text"], both["b"]["id"]), (records[last["number"]]["text"], last["copies"][0]["id"]))
+        self.delete(run)
+
+    def test_why_a_document_is_removed(self):
+        records = corpus()
+        run = self.finish(self.upload(jsonl(records)))
+        path = f"/v1/runs/{run['id']}/document?id="
+        for similarity in (0.5, 0.8, 0.95):
+            removed = {one["id"]: one for one in (json.loads(line) for line in self.server.get(f"/v1/runs/{run['id']}/removed?similarity={similarity}")[2].splitlines())}
+            originals = [one["originalId"] for one in removed.values()]
+            for record in records[::7] + [one for one in records if one["id"] in ("short2", "page", "ü/ä", "empty")]:
+                status, _, found = self.server.get(f"{path}{quote(str(record['id']), safe='')}&similarity={similarity}")
+                self.assertEqual((status, found["id"], found["similarity"]), (200, str(record["id"]), similarity))
+                why = removed.get(found["id"])
+                # Ids that come twice are of the one that is removed.
+                self.assertEqual(found["kept"], not why, found)
+                original = why["originalId"] if why else found["id"]
+                if why:
+                    self.assertEqual((found["originalId"], found["reason"], found["originalSimilarity"]), (why["originalId"], why["reason"], why["similarity"]))
+                    self.assertEqual(records[found["originalNumber"]]["id"], why["originalId"])
+                else:
+                    self.assertEqual((found["originalId"], found["originalNumber"], found["reason"], found["originalSimilarity"]), (None, None, None, None))
+                self.assertEqual("group" in found, original in originals)
+                if original in originals:
+                    self.assertEqual((found["group"]["id"], found["group"]["size"]), (original, 1 + originals.count(original)))
+        self.assertProblem(self.server.get(path + "nobody"), 404, "no-document")
+        self.assertProblem(self.server.get("/v1/runs/none/document?id=x"), 404, "no-run")
+        for query in ("id=", "id=x&copies=101", "x=1", "similarity=0.9"):
+            self.assertProblem(self.server.get(f"/v1/runs/{run['id']}/document?{query}"), 400, "bad-parameter")
+        self.delete(run)
+        run = self.finish(self.upload(jsonl({"text": text} for text in (words.text("w1"), words.text("w2"), words.text("w1"))), "?name=pages.jsonl"))
+        found = self.server.get(f"/v1/runs/{run['id']}/document?id=pages.jsonl:3&copies=1")[2]
+        self.assertEqual((found["kept"], found["originalId"], found["originalSimilarity"], found["group"]["copies"][0]["id"]), (False, "pages.jsonl:1", 1, "pages.jsonl:3"))
+        found = self.server.get(f"/v1/runs/{run['id']}/document?id=pages.jsonl:2")[2]
+        self.assertEqual((found["kept"], found["title"]), (True, None))
+        self.delete(run)
+
+    def test_one_request_gives_the_file(self):
+        """The curl of the documentation: the kept file is the answer, and nothing is left of the run."""
+        records = corpus()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "pages.jsonl")
+            with open(path, "wb") as file:
+                file.write(jsonl(records))
+            kept, removed = self.dedup(path, 0.9)
+            for answer, expected in (("kept", kept), ("removed", removed)):
+                url = f"http://localhost:{self.server.port}/v1/runs?name=pages.jsonl&answer={answer}&similarity=0.9"
+                subprocess.run(["curl", "-sS", "-f", "-T", "pages.jsonl", "-X", "POST", "-H", "Content-Type: application/octet-stream", url, "-o", "out.jsonl"],
+                               cwd=folder, check=True, timeout=120)
+                with open(os.path.join(folder, "out.jsonl"), "rb") as out:
+                    self.assertEqual(out.read(), expected)
+        status, headers, body = self.server.ask("POST", "/v1/runs?name=t.csv&answer=kept&textKey=body&id=oneshot-0123456789", "body\nsome words\nsome words\n", {"Content-Type": "text/csv"})
+        self.assertEqual((status, headers["Content-Type"], headers["Location"], body), (200, "text/csv; charset=utf-8", None, b"body\nsome words\n"))
+        self.assertIn("t-kept.csv", headers["Content-Disposition"])
+        answer = self.server.ask("POST", "/v1/runs?name=t.csv&answer=kept", "body\nsome words\n", {"Content-Type": "text/csv"})
+        self.assertProblem(answer, 409, "run-failed")
+        self.assertIn("body", answer[2]["detail"])
+        self.assertProblem(self.server.ask("POST", "/v1/runs?answer=all", b"", LINES), 400, "bad-parameter")
+        self.assertEqual(self.server.get("/v1/runs")[2]["runs"], [])
+        self.wait_until_gone()
+
+    def test_many_that_wait_for_their_files(self):
+        """Requests that wait for the end of a run take no thread that others need."""
+        answers = []
+
+        def send(number):
+            body = jsonl(words.documents(1500, seed=f"wait{number}"))
+            answers.append(self.server.ask("POST", "/v1/runs?answer=kept", body, LINES))
+
+        threads = [threading.Thread(target=send, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        self.assertEqual(self.server.lines("/v1/batch?op=check", [{"title": "meanwhile"}])[0]["isDuplicate"], False)
+        for thread in threads:
+            thread.join()
+        self.assertEqual([answer[0] for answer in answers], [200] * 8)
+        self.wait_until_gone()
+
+    def test_a_run_deleted_before_its_file_is_made(self):
+        answers = []
+        body = jsonl(words.documents(20000, seed="deleted before"))
+        waiter = threading.Thread(target=lambda: answers.append(self.server.ask("POST", "/v1/runs?answer=kept&id=waiter-0123456789", body, LINES)))
+        waiter.start()
+        for _ in range(500):
+            status, _, run = self.server.get("/v1/runs/waiter-0123456789")
+            if status == 200 and run["state"] == "analysing":
+                break
+            time.sleep(0.01)
+        self.assertEqual(self.server.ask("DELETE", "/v1/runs/waiter-0123456789")[0], 200)
+        waiter.join()
+        self.assertProblem(answers[0], 404, "no-run")
+        self.wait_until_gone()
+
+    def test_list_of_runs(self):
+        self.assertEqual(self.server.get("/v1/runs")[2], {"runs": [], "most": 8})
+        first = self.finish(self.upload(jsonl(corpus()[:50]), "?name=first.jsonl"))
+        second = self.finish(self.upload(b"a,b\n1,2\n", "?name=second.csv"))
+        listed = self.server.get("/v1/runs")[2]["runs"]
+        self.assertEqual([(run["id"], run["name"], run["state"], run["documents"], run["expires"]) for run in listed],
+                         [(second["id"], "second.csv", "failed", 0, second["expires"]), (first["id"], "first.jsonl", "done", 50, first["expires"])])
+        self.assertLess(listed[1]["created"], listed[1]["expires"])
+        self.assertEqual((listed[1]["removed"], listed[1]["received"]), (first["removed"], first["received"]))
+        self.delete(first)
+        self.assertEqual([run["id"] for run in self.server.get("/v1/runs")[2]["runs"]], [second["id"]])
+        self.delete(second)
+        self.assertEqual(self.server.get("/v1/runs")[2]["runs"], [])
+
     def test_made_ids_have_the_name_of_the_file(self):
         """A document without an id is NAME:LINE, as with `doppel dedup NAME`: nothing shows where the server keeps the file."""
         texts = [words.text("m1"), words.text("m2"), words.near("m1"), words.text("m1")]
@@ -169,8 +366,9 @@ class Runs(RunTest):
                 os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(body)
-                subprocess.run([support.DOPPEL, "dedup", name, "-o", "out.jsonl", "--removed", "gone.jsonl"], cwd=folder, check=True, capture_output=True)
-                with open(os.path.join(folder, "out.jsonl"), "rb") as kept, open(os.path.join(folder, "gone.jsonl"), "rb") as removed:
+                out = "out.csv" if name.endswith(".csv") else "out.jsonl"
+                subprocess.run([support.DOPPEL, "dedup", name, "-o", out, "--removed", "gone.jsonl"], cwd=folder, check=True, capture_output=True)
+                with open(os.path.join(folder, out), "rb") as kept, open(os.path.join(folder, "gone.jsonl"), "rb") as removed:
                     expected = kept.read(), removed.read()
             run = self.finish(self.upload(body.encode(), "?name=" + quote(name), {"Content-Type": "application/octet-stream"}))
             self.assertEqual(run["state"], "done", name)
@@ -480,6 +678,32 @@ class Runs(RunTest):
         self.assertGreaterEqual(run["bad"], 2)
         self.delete(run)
 
+    def test_word_documents_and_spreadsheets(self):
+        """A Word document is read by the name of the file, as the command does; what cannot be read is refused without options of the command."""
+        with io.BytesIO() as made:
+            with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+                packed.writestr("word/document.xml", f"<w:document xmlns:w='w'><w:body><w:p><w:r><w:t>{words.text('docx')}</w:t></w:r></w:p></w:body></w:document>")
+            body = made.getvalue()
+        binary = {"Content-Type": "application/octet-stream"}
+        run = self.finish(self.upload(body, "?name=Letter.DOCX", binary))
+        self.assertEqual((run["state"], run["documents"], run["empty"]), ("done", 1, 0), run["why"])
+        self.assertIn(words.text("docx")[:30], self.server.get(f"/v1/runs/{run['id']}/kept")[2].decode())
+        self.delete(run)
+        for name in ("book.xlsx", "x.bin", "pages.jsonl"):
+            answer = self.server.ask("POST", "/v1/runs?name=" + name, body, binary)
+            self.assertProblem(answer, 415, "type")
+            self.assertIn("CSV", answer[2]["detail"])
+        self.assertProblem(self.server.ask("POST", "/v1/runs?name=old.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), binary), 415, "type")
+        for name, body, said in (("x.bin", b"ab\0cd" * 50, "binary, not text"), ("x.pdf", b"%PDF-1.4 nonsense", "PDF"), ("t.jsonl", jsonl([{"headline": words.text("h")}]), "textKey=headline"),
+                                 ("t.jsonl", jsonl([{"body_html": "<p>" + words.text("h")}]), "textKey=body_html"), ("t.csv", b"a,b\n1,2\n", ""), ("b.jsonl", b"{nonsense\n" * 3, "line 1"),
+                                 ("a.jsonl", b'[{"text":"one"}]\n', "a name that ends in .json"), ("n.docx", b"nonsense", "not a Word document")):
+            run = self.finish(self.upload(body, "?name=" + name, binary))
+            self.assertEqual(run["state"], "failed", name)
+            self.assertIn(said, run["why"])
+            self.assertNotIn("--", run["why"])
+            self.delete(run)
+        self.wait_until_gone()
+
     def test_packed_files_that_are_not_whole(self):
         body = gzip.compress(jsonl(corpus()))
         for packed, status, kind in ((body[:-9], 400, "bad-encoding"), (b"\x1f\x8bnonsense", 400, "bad-encoding"),
@@ -558,15 +782,15 @@ class Runs(RunTest):
             self.assertProblem(self.server.ask("POST", "/v1/runs", b"{}\n", {"Content-Type": kind}), 415, "type")
         for path in ("none", "..", "%2e%2e%2f%2e%2e", "a%2Fkept", "%00", "x" * 3000):
             self.assertProblem(self.server.ask("POST", f"/v1/runs/{path}"), 404, "no-run")
-            for way in ("", "/events", "/examples", "/groups", "/pair", "/kept", "/removed"):
+            for way in ("", "/events", "/examples", "/groups", "/document?id=x", "/pair", "/kept", "/removed"):
                 self.assertProblem(self.server.get(f"/v1/runs/{path}{way}"), 404, "no-run")
             self.assertProblem(self.server.ask("DELETE", f"/v1/runs/{path}"), 404, "no-run")
-        self.assertProblem(self.server.get("/v1/runs"), 405, "method")
+        self.assertProblem(self.server.ask("PUT", "/v1/runs"), 405, "method")
         for query in ("after=-1", "after=x", "after=1e9", "x=1"):
             self.assertProblem(self.server.get("/v1/runs/none/events?" + query), 400, "bad-parameter")
         for query in ("similarity=1.1", "similarity=", "limit=0", "limit=11"):
             self.assertProblem(self.server.get("/v1/runs/none/examples?" + query), 400, "bad-parameter")
-        for query in ("similarity=1.1", "similarity=0", "limit=0", "limit=25", "x=1"):
+        for query in ("similarity=1.1", "similarity=0", "limit=0", "limit=1001", "copies=101", "cursor=0", "cursor=x", "x=1"):
             self.assertProblem(self.server.get("/v1/runs/none/groups?" + query), 400, "bad-parameter")
         for query in ("textKey=", "similarity=2", "name=x", "id=0123456789abcdef"):
             self.assertProblem(self.server.ask("POST", "/v1/runs/none?" + query), 400, "bad-parameter")
@@ -594,6 +818,44 @@ class Runs(RunTest):
         self.assertLess(time.time() - began, 10)
         self.assertEqual(os.listdir(self.tmp), [])
         self.server.start()
+
+
+class Room(RunTest):
+    OPTIONS = ("--max-runs", "2", "--run-idle", "1")
+
+    def test_idle_runs_make_room(self):
+        """The run that nobody has asked for for the longest goes; one that is new or in use stays."""
+        body = jsonl(corpus()[:20])
+        first, second = (self.finish(self.upload(body, f"?name={name}")) for name in ("first", "second"))
+        self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
+        time.sleep(2.1)
+        self.assertEqual(self.server.get(f"/v1/runs/{first['id']}")[0], 200)  # used again: the second is idle for longer
+        third = self.finish(self.upload(body, "?name=third"))
+        self.assertEqual([run["name"] for run in self.server.get("/v1/runs")[2]["runs"]], ["third", "first"])
+        self.assertProblem(self.server.get(f"/v1/runs/{second['id']}"), 404, "no-run")
+        answer = self.server.ask("POST", "/v1/runs", body, LINES)
+        self.assertProblem(answer, 503, "full")
+        self.assertTrue(answer[1]["Retry-After"])
+        # A run that is being received is never idle.
+        self.delete(first)
+        link = self.server.connect()
+        link.putrequest("POST", "/v1/runs?id=slow-0123456789ab")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Transfer-Encoding", "chunked")
+        link.endheaders()
+        for _ in range(200):
+            if self.server.get("/v1/runs/slow-0123456789ab")[0] == 200:
+                break
+            time.sleep(0.01)
+        time.sleep(2.1)
+        self.assertEqual(self.server.get(f"/v1/runs/{third['id']}")[0], 200)
+        self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
+        link.close()
+        self.delete(third)
+        # A run that was deleted leaves its place at once.
+        for _ in range(6):
+            self.delete(self.upload(body))
+        self.wait_until_gone()
 
 
 class Limits(RunTest):
@@ -684,6 +946,10 @@ class Rights(unittest.TestCase):
             run = server.ask("POST", "/v1/runs", b"", {**LINES, **writes})[2]
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}", headers=reads)[0], 200)
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}/groups", headers=reads)[0], 200)
+            self.assertEqual([server.ask("GET", "/v1/runs", headers=rights)[0] for rights in (None, reads, writes)], [401, 403, 200])
+            self.assertEqual([server.ask("GET", "/v1/session", headers=rights)[2] for rights in (reads, writes)],
+                             [{"tokens": True, "name": "reader", "right": "read"}, {"tokens": True, "name": "writer", "right": "write"}])
+            self.assertEqual(server.ask("GET", "/v1/session")[0], 401)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
             self.assertEqual(server.ask("POST", f"/v1/runs/{run['id']}", headers=reads)[0], 403)
             self.assertEqual(server.ask("DELETE", f"/v1/runs/{run['id']}", headers=writes)[0], 200)

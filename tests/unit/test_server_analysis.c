@@ -82,6 +82,39 @@ static void check_step(double similarity, const run_step *step) {
     assert_true(step->groups > RUN_GROUPS ? members <= removed : members == removed);
 }
 
+/* All groups, in pages of 7: the largest of them are those that the step has, and their copies are all removed
+ * documents. */
+static void check_groups(int number, const run_step *step) {
+    run_decisions d;
+    run_group_query query = {.only = RUN_ALL_GROUPS, .limit = 7, .copies = DOCUMENTS};
+    uint64_t groups = 0, removed = 0;
+    assert_true(run_decide(&result, number, &d));
+    for (size_t count = query.limit; count == query.limit; query.after += count) {
+        run_group_list list;
+        assert_true(run_list_groups(&d, &query, &list));
+        count = list.count;
+        assert_int_equal(list.all, step->groups);
+        for (size_t i = 0; i < count; i++, groups++) {
+            const run_listed_group *g = &list.group[i];
+            const run_group *largest = &step->largest[groups];
+            assert_int_equal(g->members, g->size - 1);
+            removed += g->members;
+            if (groups >= RUN_GROUPS)
+                continue;
+            assert_int_equal(g->kept, largest->kept);
+            assert_int_equal(g->size, largest->size);
+            for (int k = 0; k < largest->members; k++) {
+                assert_int_equal(list.member[g->first + (size_t)k].position, largest->member[k]);
+                assert_true(list.member[g->first + (size_t)k].similarity == largest->similarity[k]);
+            }
+        }
+        run_group_list_free(&list);
+    }
+    assert_int_equal(groups, step->groups);
+    assert_int_equal(removed, step->removed);
+    run_decisions_free(&d);
+}
+
 static void check_result(double similarity, int from) {
     assert_int_equal(result.documents, DOCUMENTS);
     assert_int_equal(result.from, from);
@@ -90,13 +123,23 @@ static void check_result(double similarity, int from) {
         check_step(step / 100.0, &result.step[step]);
     for (int step = 0; step < result.from && step < RUN_STEPS; step++)
         assert_int_equal(result.step[step].removed, 0);
-    for (size_t i = 0; i < result.shown_count; i++) {
-        text_buffer text = {0};
-        assert_memory_equal(result.shown[i].id.data, "pages.jsonl:", 12);
-        assert_true(run_document_text(&result, &result.shown[i], &text));
-        assert_memory_equal(text.data, "shared0 shared1 ", 16);
-        text_free(&text);
+    for (uint32_t i = 0; i < DOCUMENTS; i++) {
+        run_document d;
+        char id[32];
+        uint64_t found = 0;
+        snprintf(id, sizeof id, "pages.jsonl:%u", i + 1);
+        assert_true(run_document_find(&result, doppel_slice_of(id), &found));
+        assert_int_equal(found, i);
+        if (!run_document_read(&result, i, true, &d))
+            continue; /* it is in no group */
+        assert_int_equal(d.id.length, strlen(id));
+        assert_memory_equal(d.id.data, id, d.id.length);
+        assert_memory_equal(d.text.data, "shared0 shared1 ", 16);
+        run_document_free(&d);
     }
+    check_groups(RUN_STEPS, &result.own);
+    for (int step = result.from; step < RUN_STEPS; step += 5)
+        check_groups(step, &result.step[step]);
 }
 
 /* The fewer pairs are allowed, the higher the first threshold; the run's own similarity is there in any case. */
