@@ -287,7 +287,7 @@ static void answer_all(request *list) {
     while (list) {
         request *next = list->next;
         if (list->waits)
-            workers_add(&list->service->workers, list); /* it makes a file */
+            workers_add(&list->service->makers, list);
         else
             work_on(&list, 1);
         list = next;
