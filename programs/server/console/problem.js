@@ -14,7 +14,8 @@ const HINTS = {
 
 export function problemCard(error) {
   const where = error.pointer && `In the field ${error.pointer.slice(1)}.`;
-  const hint = error.kind === "cross-site" ? null : HINTS[error.status];
+  // Of files that are refused, and where there is no room, the server itself says what to do.
+  const hint = ["cross-site", "full", "type"].includes(error.kind) ? null : HINTS[error.status];
   return el(
     "section",
     {class: "card problem", role: "alert"},
