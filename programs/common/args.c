@@ -526,6 +526,13 @@ uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise)
     return text && (many ? parse_many(text, &number) : parse_size(text, &number)) ? number : otherwise;
 }
 
+bool args_positive(const cli_args *args, const char *name) {
+    if (args_number(args, name, 1))
+        return true;
+    message("--%s takes a number of at least 1", name);
+    return false;
+}
+
 bool args_share(const cli_args *args, const char *name, double *share) {
     const char *given = args_text(args, name);
     char *end;

@@ -98,6 +98,8 @@ const char *args_again(const cli_args *args, const char *name, size_t n);
 const char **args_all(const cli_args *args, const char *name, size_t *count);
 /* The value of a COUNT, MANY, SIZE or MEMORY option, or `otherwise`. */
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
+/* Whether such an option is not given, or not 0, for those of which 0 would mean the default. Else prints a message. */
+bool args_positive(const cli_args *args, const char *name);
 
 /* The value of an option that takes a share above 0 and up to 1; *share is unchanged if it is not given. Prints a
  * message and returns false for anything else. */

@@ -156,7 +156,7 @@ int cmd_cluster(const cli_args *args) {
     cluster_job job = {.out = {0}};
     bool usable = false;
     unsigned words = is_stdout(args_text(args, "output")) && isatty(STDOUT_FILENO);
-    int code = choose_one(args, "print", &words) ? batch_open(&job.b, args) : EXIT_USAGE;
+    int code = choose_one(args, "print", &words) && args_positive(args, "top") ? batch_open(&job.b, args) : EXIT_USAGE;
     job.words = words;
     if (code == EXIT_DONE) {
         batch_print_plan(&job.b);

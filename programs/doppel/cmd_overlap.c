@@ -182,8 +182,12 @@ static void put_found(text_buffer *out, const doppel_overlap_counts *counts) {
 
 /* "No two of 12 documents share that much; ..." */
 static void put_none(text_buffer *out, const doppel_overlap_counts *counts) {
-    text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
-                (unsigned long long)(counts->input.documents + counts->against.documents));
+    uint64_t documents = counts->input.documents + counts->against.documents;
+    if (documents < 2)
+        text_put(out, "There are not two documents to compare.");
+    else
+        text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
+                    (unsigned long long)documents);
 }
 
 /* The same on stderr, where lines or a page are written. */
@@ -353,7 +357,7 @@ static int open_views(overlap_job *job) {
     const char *path = args_text(args, "html");
     bool to_stdout = is_stdout(args_text(args, "output"));
     unsigned ranking = to_stdout && isatty(STDOUT_FILENO);
-    if (!choose_one(args, "print", &ranking))
+    if (!choose_one(args, "print", &ranking) || !args_positive(args, "words") || !args_positive(args, "sample"))
         return EXIT_USAGE;
     job->silent = path && is_stdout(path) && to_stdout;
     job->ranking = ranking && !job->silent;

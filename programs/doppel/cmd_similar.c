@@ -267,12 +267,9 @@ static bool read_options(const cli_args *args, doppel_similar_options *options, 
         message("give --similarity or --distance, not both");
         return false;
     }
-    if (args_text(args, "limit") && !options->limit) {
-        message("--limit takes a number of at least 1");
-        return false;
-    }
     *words = isatty(STDOUT_FILENO) != 0;
-    return args_share(args, "similarity", &options->similarity) && choose_one(args, "print", words);
+    return args_positive(args, "limit") && args_share(args, "similarity", &options->similarity) &&
+           choose_one(args, "print", words);
 }
 
 int cmd_similar(const cli_args *args) {

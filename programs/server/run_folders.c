@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char folder_prefix[] = "doppel-runs-";
@@ -55,23 +56,46 @@ static void remove_old_folders(const char *tmp) {
         closedir(folder);
 }
 
+/* Locks a new folder; -1, with errno, on failure. ENOENT: another server that starts took the folder for one that was
+ * left, before it was locked, and removes it. */
+static int lock_folder(const char *folder) {
+    char *path;
+    struct stat locked, there;
+    if (asprintf(&path, "%s/lock", folder) < 0)
+        return -1;
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool held = file >= 0 && !flock(file, LOCK_EX | LOCK_NB);
+    bool removed = file >= 0 && (held ? fstat(file, &locked) || stat(path, &there) || locked.st_ino != there.st_ino
+                                      : errno == EWOULDBLOCK);
+    free(path);
+    if (held && !removed)
+        return file;
+    int reason = removed ? ENOENT : errno;
+    if (file >= 0)
+        close(file);
+    errno = reason;
+    return -1;
+}
+
 bool run_folders_make(runs *all) {
     const char *tmp = all->service->options.tmp;
-    char *lock = NULL;
     if (all->folder)
         return true;
-    if (!tmp || asprintf(&all->folder, "%s/%sXXXXXX", tmp, folder_prefix) < 0) {
-        all->folder = NULL;
+    if (!tmp)
         return false;
-    }
     remove_old_folders(tmp);
-    if (mkdtemp(all->folder) && asprintf(&lock, "%s/lock", all->folder) >= 0) {
-        all->folder_lock = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        free(lock);
-        if (all->folder_lock >= 0 && !flock(all->folder_lock, LOCK_EX | LOCK_NB))
-            return true;
-    }
+    do {
+        free(all->folder);
+        if (asprintf(&all->folder, "%s/%sXXXXXX", tmp, folder_prefix) < 0) {
+            all->folder = NULL;
+            return false;
+        }
+        all->folder_lock = mkdtemp(all->folder) ? lock_folder(all->folder) : -1;
+    } while (all->folder_lock < 0 && errno == ENOENT && !access(tmp, W_OK));
+    if (all->folder_lock >= 0)
+        return true;
     message("%s: cannot make a folder for runs: %s", all->folder, strerror(errno));
+    rmdir(all->folder);
     free(all->folder);
     all->folder = NULL;
     return false;

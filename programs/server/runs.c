@@ -397,26 +397,30 @@ static bool make_id(char id[RUN_ID + 1]) {
     return true;
 }
 
-/* The extension by which the library detects the format of a file, with that of its compression; "": none. Names of
- * formats have one dot, so it is the last extension or the one before. */
-static const char *ending_of(const char *name) {
+enum { ENDING = 16 }; /* room for the extension of a format */
+
+/* The extension by which the library detects the format of a file, in lower case and without that of its compression;
+ * "": none. Names of formats have one dot, so it is the last extension or the one before. Without a name, by the type
+ * of the body. */
+static void find_ending(const char *name, const char *type, char ending[ENDING]) {
     const char *last = name ? strrchr(name, '.') : NULL,
                *before = last ? memrchr(name, '.', (size_t)(last - name)) : NULL;
-    const char *endings[] = {last, before};
-    for (size_t i = 0; i < 2; i++) {
-        char path[32] = "input";
-        if (endings[i] && strlen(endings[i]) < sizeof path - strlen(path) &&
-            doppel_input_format(strcat(path, endings[i])))
-            return endings[i];
+    for (int i = 0; i < 2; i++) {
+        const char *from = i ? before : last;
+        char path[ENDING + 5];
+        size_t length = !from ? 0 : i ? (size_t)(last - from) : strlen(from);
+        if (!length || length >= ENDING)
+            continue;
+        for (size_t k = 0; k < length; k++)
+            ending[k] = (char)(from[k] >= 'A' && from[k] <= 'Z' ? from[k] + ('a' - 'A') : from[k]);
+        ending[length] = 0;
+        snprintf(path, sizeof path, "input%s", ending);
+        if (doppel_input_format(path))
+            return;
     }
-    return "";
-}
-
-/* The same by the type of the body. */
-static const char *ending_of_type(const char *type) {
-    return !strncasecmp(type, "text/csv", 8)                     ? ".csv"
-           : !strncasecmp(type, "text/tab-separated-values", 25) ? ".tsv"
-                                                                 : "";
+    strcpy(ending, !strncasecmp(type, "text/csv", 8)                     ? ".csv"
+                   : !strncasecmp(type, "text/tab-separated-values", 25) ? ".tsv"
+                                                                         : "");
 }
 
 static bool copy_text(const char *from, char **to) {
@@ -431,14 +435,13 @@ void run_no_room(request *r, const char *what) {
 
 /* Fills in a new run from the parameters of its request; false: a problem is the answer. The lock is held. */
 static bool fill_in(runs *all, request *r, file_run *made) {
-    const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *ending = ending_of(name);
-    const char *format = name ? doppel_input_format(name) : NULL;
-    ending = *ending ? ending : ending_of_type(r->sent_type);
+    const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *format;
+    char ending[ENDING];
+    find_ending(name, r->sent_type, ending);
     made->all = all;
     made->similarity = request_number(r, "similarity");
     made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
-    made->is_table = format && (!strcmp(format, "CSV") || !strcmp(format, "TSV"));
     if (id && !id_allowed(id)) {
         request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id has %d to %d characters of a-z, 0-9 and -", RUN_ID_LEAST,
                         RUN_ID);
@@ -457,6 +460,8 @@ static bool fill_in(runs *all, request *r, file_run *made) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
         return false;
     }
+    format = doppel_input_format(made->path);
+    made->is_table = format && (!strcmp(format, "CSV") || !strcmp(format, "TSV"));
     return true;
 }
 

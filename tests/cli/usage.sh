@@ -19,6 +19,9 @@ try compare one
 try compare one two three
 try compare - -
 try compare --min-words 0 one two
+try overlap --words 0 one
+try cluster --top 0 one
+try dedup --limit 0 one -o two
 try df x
 try df --merge a b
 try df --show

@@ -97,7 +97,8 @@ static bool batch_options(batch_command *b) {
                 choose_one(args, "link", &any) && choose_some(args, "by", &o->by) &&
                 choose_some(args, "url-keep", &o->url_without) && args_share(args, "similarity", &o->similarity) &&
                 args_share(args, "boilerplate", &o->boilerplate) &&
-                args_share(args, "only-contained", &o->only_contained) && check_copies(args);
+                args_share(args, "only-contained", &o->only_contained) && check_copies(args) &&
+                args_positive(args, "limit");
     o->bands = number_of(args, "bands");
     o->rows = number_of(args, "rows");
     o->distance = number_of(args, "distance");
