@@ -2,6 +2,7 @@
 import bz2
 import gzip
 import json
+import pathlib
 import random
 import subprocess
 import tempfile
@@ -91,6 +92,10 @@ def newcomer(browser, address, pictures):
     page.wait_for_selector("text=Removed again. Its original still counts it.")
     if "other.example" in json.dumps(get(address, "/v1/documents")):
         yield "what was undone is still there"
+    # Stored once, and not with another text at the same URL.
+    for text, said in ((SECOND, "and stored as"), (SECOND + " So is parking.", "and not stored itself")):
+        try_it(page, text, "Check and add", url="https://other.example/clock")
+        yield from is_shown(page, f"Counted as a copy of its original, {said}", "a URL that is added twice")
     # A third one is new, but not unlike the first: that is said at once, and the list does not have the document itself.
     try_it(page, " ".join(FIRST.split()[:45]) + " All else that is said here is quite different from that, and goes on for some time.", "Check and add")
     kind, said = verdict(page)
@@ -332,6 +337,8 @@ def dedup(browser, address):
         page.wait_for_selector(f".why h3:has-text('{said}')")
         if (page.locator(".why mark").count() > 0) != (asked == copy_id):
             yield f"why {asked}: the two texts"
+        if asked == copy_id and len(set(page.locator(".why .about mark").inner_text().split()[0:3:2])) != 2:
+            yield f"why {asked}: the two texts are the same: {page.locator('.why .about').inner_text()!r}"
     yield from watched.look()
     page.get_by_role("button", name="Delete now").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
@@ -414,22 +421,20 @@ def commands(browser, address, doppel):
         page.wait_for_selector("text=4 groups of two or more")
         with page.expect_download() as download:
             page.get_by_role("button", name="Download kept").click()
-        with open(download.value.path(), "rb") as file:
-            got = file.read()
+        got = pathlib.Path(download.value.path()).read_bytes()
         if not download.value.suggested_filename.endswith("-kept" + name[-4:]) or got.splitlines() != [body.splitlines()[i] for i in (0, 1, 3, 5, 7)]:
             yield f"{name}: the download is {download.value.suggested_filename}: {got!r}"
         with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/{name}", "wb") as file:
-                file.write(body)
+            pathlib.Path(folder, name).write_bytes(body)
             for what, output in (("command", "kept" + name[-4:]), ("curl", kept)):
                 page.get_by_role("button", name=f"Copy as {what}").click()
                 page.wait_for_selector("button:text-is('Copied')")
                 command = page.evaluate("navigator.clipboard.readText()")
                 page.wait_for_selector(f"button:text-is('Copy as {what}')")
                 ran = subprocess.run(command.replace("doppel dedup", f"{doppel} dedup", 1), shell=True, cwd=folder, capture_output=True, text=True, check=False)
-                with open(f"{folder}/{output}", "rb") as file:
-                    if ran.returncode or file.read() != got:
-                        yield f"{command}: {ran.stderr}"
+                made = pathlib.Path(folder, output)
+                if ran.returncode or not made.exists() or made.read_bytes() != got:
+                    yield f"{command}: {ran.stderr}"
     yield from watched.close()
 
 
