@@ -134,7 +134,7 @@ static bool end_of_row(const char **p, const char *end) {
     return ended;
 }
 
-/* The end of the first row. Which character separates its cells is not known yet, so a quote after any of those that may
+/* The end of the first row. Which character separates its cells is not known yet: a quote after any of those that may
  * do so begins a quoted cell. */
 static const char *end_of_header(const char *p, const char *end) {
     bool quoted = false;
