@@ -322,7 +322,8 @@ void handle_run_groups(request *r) {
     run_result *result = found->result; /* NULL: nothing is known yet */
     const run_step *step = step_of(r, found, result_of(found), &similarity);
     int limit = (int)request_number(r, "limit");
-    bool largest = !request_number(r, "cursor") && limit <= RUN_GROUPS && request_number(r, "copies") == RUN_MEMBERS;
+    bool largest =
+        request_number(r, "cursor") == 0 && limit <= RUN_GROUPS && request_number(r, "copies") == RUN_MEMBERS;
     if (largest || !result) {
         begin_groups(&r->answer, result_of(found), step, similarity);
         write_largest(&r->answer, result_of(found), step, limit);

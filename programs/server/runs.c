@@ -24,16 +24,19 @@ enum {
 
 /* ---- one run ---- */
 
+static void free_result(run_result *result) {
+    run_result_free(result);
+    free(result);
+}
+
 void run_result_give(runs *all, run_result *result) {
     if (!result)
         return;
     pthread_mutex_lock(&all->lock);
     bool last = !--result->users;
     pthread_mutex_unlock(&all->lock);
-    if (!last)
-        return;
-    run_result_free(result);
-    free(result);
+    if (last)
+        free_result(result);
 }
 
 static void run_free(file_run *r) {
@@ -140,8 +143,10 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     r->thread_ended = ended;
     run_touch(r);
     run_change(r);
+    bool unused = result && !--result->users; /* no request reads it */
     pthread_mutex_unlock(&all->lock);
-    run_result_give(all, result);
+    if (unused)
+        free_result(result);
     run_fields_free(&old_fields);
     return ended;
 }
@@ -181,8 +186,7 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
         *from = result->from;
     pthread_mutex_unlock(&r->all->analysis);
     if (run_is_stopped(r)) {
-        run_result_free(result);
-        free(result);
+        free_result(result);
         return NULL;
     }
     return result;
@@ -206,8 +210,7 @@ static void *analyse_in_steps(void *user) {
         if (result && !whole)
             result->whole = false;
         if (status != DOPPEL_OK && (limit || !whole)) { /* the beginning of a file may be unusable by itself */
-            run_result_free(result);
-            free(result);
+            free_result(result);
         } else if (publish(r, result, status, &error)) {
             return NULL;
         }
@@ -284,7 +287,7 @@ static void answer_all(request *list) {
     while (list) {
         request *next = list->next;
         if (list->waits)
-            workers_add(&list->service->workers, list); /* it makes a file */
+            workers_add(&list->service->makers, list);
         else
             work_on(&list, 1);
         list = next;

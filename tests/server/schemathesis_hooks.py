@@ -43,6 +43,9 @@ NOT_IN_THE_SCHEMA = [
 def valid_is_accepted(context, response, case):
     if response.status_code in (400, 415, 422):
         problem = response.json()
+        # Which fields an index keeps is a matter of the index.
+        if "{index}" in case.operation.path and problem["detail"].startswith("unknown field "):
+            return None
         for kind, detail in NOT_IN_THE_SCHEMA:
             if problem["type"] == "urn:doppel:problem:" + kind and re.match(detail, problem["detail"]):
                 return None
@@ -52,6 +55,7 @@ def valid_is_accepted(context, response, case):
 @schemathesis.check
 def invalid_is_refused(context, response, case):
     # OpenAPI 3.0 has no schema for the lines of a body, which is a string to it; a bad line gets a problem of its own, in an answer of 200.
-    if case.operation.path.endswith("/batch") and case.query in ({"op": "check"}, {"op": "add"}):
+    sent = {name: value for name, value in case.query.items() if value != []}
+    if case.operation.path.endswith("/batch") and sent in ({"op": "check"}, {"op": "add"}):
         return None
     return negative_data_rejection(context, response, case)

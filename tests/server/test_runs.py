@@ -107,6 +107,17 @@ class Runs(RunTest):
         with open(out, "rb") as kept, open(removed, "rb") as gone:
             return kept.read(), gone.read()
 
+    def test_analysed_again_at_once(self):
+        """A request that analyses a file again may come while the thread that analysed it before ends."""
+        run = self.finish(self.upload(b'{"id":"a","text":"some words of a page"}\n'))
+        link = self.server.connect()
+        answers = [self.server.ask("POST", f"/v1/runs/{run['id']}?textKey={key}", connection=link)[0] for _ in range(300) for key in ("text", "none")]
+        link.close()
+        self.assertEqual(set(answers) | {200, 409}, {200, 409})
+        self.assertGreater(answers.count(200), 1)
+        self.finish(self.server.get(f"/v1/runs/{run['id']}")[2])
+        self.delete(run)
+
     def test_the_same_as_the_command(self):
         records = corpus()
         with tempfile.TemporaryDirectory() as folder:
