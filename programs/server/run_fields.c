@@ -134,11 +134,21 @@ static bool end_of_row(const char **p, const char *end) {
     return ended;
 }
 
-static void read_table(run_fields *fields, const char *p, const char *end) {
+/* The end of the first row. Which character separates its cells is not known yet: a quote after any of those that may
+ * do so begins a quoted cell. */
+static const char *end_of_header(const char *p, const char *end) {
+    bool quoted = false;
+    for (char before = ','; p < end && (quoted || *p != '\n'); before = *p++)
+        if (*p == '"')
+            quoted = !quoted && before && strchr("\t,;|\"", before);
+    return p;
+}
+
+static void read_table(run_fields *fields, const char *p, const char *end, bool is_tsv) {
     run_field *columns[RUN_FIELDS] = {0};
     size_t count = 0;
-    const char *line = memchr(p, '\n', (size_t)(end - p));
-    char delimiter = memchr(p, '\t', (size_t)((line ? line : end) - p)) ? '\t' : ',';
+    const doppel_slice header = {p, (size_t)(end_of_header(p, end) - p)};
+    char delimiter = is_tsv ? '\t' : doppel_csv_delimiter(header);
     for (bool ended = false; !ended; ended = end_of_row(&p, end)) {
         run_field *field = field_of(fields, read_cell(&p, end, delimiter));
         if (count < RUN_FIELDS)
@@ -167,11 +177,12 @@ void run_fields_read(const char *path, bool is_table, run_fields *fields) {
         p += 3;
     const char *first = bytes ? pass_space(p, end) : end;
     bool is_json = !is_table && first < end && (*first == '{' || *first == '[');
+    const char *format = doppel_input_format(path);
     if ((is_json || is_table) && first < end && (fields->list = calloc(RUN_FIELDS, sizeof *fields->list))) {
         if (is_json)
             read_objects(fields, first, end);
         else
-            read_table(fields, p, end);
+            read_table(fields, p, end, format && !strcmp(format, "TSV"));
     }
     free(bytes);
 }

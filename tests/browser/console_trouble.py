@@ -8,7 +8,7 @@ import threading
 import time
 
 import corpus
-from console_stories import FIRST, is_shown, last_day, try_it
+from console_stories import FIRST, is_shown, last_day, try_it, upload
 from serving import PATIENCE, Watched, address_of, post
 
 READER, OWNER, WRONG = "reader-" + "r" * 32, "owner-" + "o" * 32, "wrong-" + "w" * 32
@@ -142,6 +142,9 @@ def signed_in(browser, address):
     page = watched.page
     page.goto(address)
     page.wait_for_selector("dialog:has-text('This server requires a token')")
+    page.wait_for_timeout(300)
+    if {url[len(address):] for url in watched.asked if "/v1/" in url} != {"/v1/session"} or page.inner_text("main") != "doppel":
+        yield f"behind the question for a token: {watched.asked}, {page.inner_text('main')!r}"
     page.fill("dialog input", WRONG)
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog:has-text('is not valid')")
@@ -149,23 +152,34 @@ def signed_in(browser, address):
     page.fill("dialog input", READER)
     page.keyboard.press("Enter")
     page.wait_for_selector(".tile b")
-    watched.open("#/check", "h1:text-is('Check a document')")
-    page.fill(".source textarea", FIRST)
-    page.get_by_role("button", name="Check and add").click()
-    page.wait_for_selector(".problem")
-    yield from is_shown(page, "Your token does not allow this", "a token that may only read")
+    # Nothing is offered that a reader may not do.
+    post(address, "/v1/documents", {"id": "clock", "text": FIRST}, OWNER)
+    for route, said in (("check", "Adding a document needs the right write, which your token does not have"), ("dedup", "Deduplicating a file needs the right write"), ("document/clock", "Removing a document needs the right write"),
+                        ("index", "Creating and dropping indexes needs the right admin")):
+        watched.open(f"#/{route}", ".needs")
+        yield from is_shown(page, said, "a token that may only read")
+        offered = page.locator("main button").all_inner_texts()
+        if {"Choose a folder", "Remove this document", "Back up now", "Compact", "Remove expired", "Check and add"} & set(offered):
+            yield f"a token that may only read: {route} offers {offered}"
     watched.open("#/overview", ".tile b")
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_selector("dialog")
     page.keyboard.press("Escape")
     page.wait_for_selector(".problem")
-    page.get_by_role("button", name="Try again").click()
+    yield from is_shown(page, "Sign in with a valid token.", "without a token")
+    page.get_by_role("button", name="Sign in").click()
     page.fill("dialog input", OWNER)
     page.keyboard.press("Enter")
     page.wait_for_selector(".tile b")
     watched.open("#/check", "h1:text-is('Check a document')")
     try_it(page, FIRST, "Check and add")
-    yield from is_shown(page, "No known document is more than 30 % similar", "a token that may do all")
+    yield from is_shown(page, "Counted as a copy of its original, and not stored itself", "a token that may do all")
+    watched.open("#/dedup", "h1:text-is('Deduplicate a file')")
+    upload(page, b"id,text\n1,one two three four five\n", "tâble.csv")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download kept").click()
+    if download.value.suggested_filename != "tâble-kept.csv":
+        yield f"a download with a token is called {download.value.suggested_filename}"
     watched.open("#/index", "h1:text-is('Index default')")
     page.click("text=Create an index")
     page.get_by_label("Name", exact=True).fill("n" * 64)
@@ -200,6 +214,8 @@ def server_gone(browser, address, server):
         watched.open("#/overview", ".tile b")
         if last_day(watched.page) != before:
             yield f"a restart changes the last day: {last_day(watched.page)!r}, not {before!r}"
+        for said in ("Nothing has been checked or added since the start.", "No copy has been found by its content since the start."):
+            yield from is_shown(watched.page, said, "after a restart")
         yield from watched.close()
     finally:
         again.terminate()

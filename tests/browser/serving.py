@@ -47,8 +47,9 @@ def address_of(server):
     raise SystemExit("the server did not start: " + said)
 
 
-def post(address, path, body):
-    request = urllib.request.Request(address + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+def post(address, path, body, token=None):
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    request = urllib.request.Request(address + path, json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 

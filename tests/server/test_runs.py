@@ -430,6 +430,7 @@ class Runs(RunTest):
         rows = [{"key": f"k{number}", "Headline, long": f"no {number}", "body": text} for number, text in enumerate(texts)]
         table = 'key,"Headline, long",body\n' + "".join(f'{row["key"]},"{row["Headline, long"]}","{row["body"]}"\r\n' for row in rows)
         for name, body in (("t.csv", table), ("t.tsv", table.replace(",", "\t").replace('"Headline\t long"', '"Headline, long"')),
+                           ("semicolons.csv", table.replace(",", ";").replace('"Headline; long"', '"Headline, long"')),
                            ("t.jsonl", jsonl(rows).decode()), ("t.json", json.dumps(rows, indent=2)), ("bom.csv", "\ufeff" + table)):
             run = self.finish(self.upload(body.encode(), f"?name={name}", {"Content-Type": "application/octet-stream"}))
             self.assertEqual((run["state"], run["textKey"]), ("failed", None), name)

@@ -78,6 +78,7 @@ export const expire = signal => call("POST", `${base()}/expire`, {body: {}, sign
 export const compact = signal => call("POST", `${base()}/compact`, {body: {}, signal});
 // Of the server.
 export const compare = (body, signal) => call("POST", "/v1/compare", {body, signal});
+export const caller = signal => call("GET", "/v1/session", {signal});
 export const indexes = signal => call("GET", "/v1/indexes", {signal});
 export const createIndex = (name, body, signal) =>
   call("PUT", `/v1/indexes/${encodeURIComponent(name)}`, {body, signal});
@@ -88,14 +89,22 @@ const run = id => `/v1/runs/${encodeURIComponent(id)}`;
 export const runFile = (id, way, values) => `${run(id)}/${way}${query(values)}`;
 export const createRun = (file, values, signal) =>
   call("POST", `/v1/runs${query(values)}`, {body: file, signal, type: "application/octet-stream"});
+export const runs = signal => call("GET", "/v1/runs", {signal});
 export const getRun = (id, signal) => call("GET", run(id), {signal});
 export const runEvents = (id, after, signal) => call("GET", runFile(id, "events", {after}), {signal});
 export const repeatRun = (id, values, signal) => call("POST", `${run(id)}${query(values)}`, {signal});
 export const runGroups = (id, values, signal) => call("GET", runFile(id, "groups", values), {signal});
 export const runExamples = (id, values, signal) => call("GET", runFile(id, "examples", values), {signal});
+export const runDocument = (id, values, signal) => call("GET", runFile(id, "document", values), {signal});
 export const runPair = (id, a, b, signal) => call("GET", runFile(id, "pair", {a, b}), {signal});
 export const deleteRun = (id, signal) => call("DELETE", run(id), {signal});
-export const download = async (path, signal) => (await answer("GET", path, {signal})).blob();
+
+// {blob, name}: a file, with the name that the server gives it.
+export async function download(path, signal) {
+  const response = await answer("GET", path, {signal}),
+    [, name] = /filename\*=UTF-8''([^;]+)/.exec(response.headers.get("Content-Disposition")) || [];
+  return {blob: await response.blob(), name: name && decodeURIComponent(name)};
+}
 
 // null in place of a 404.
 export async function orNull(promise) {

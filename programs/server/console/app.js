@@ -1,6 +1,6 @@
 // The console: which page is shown, of which index, for whom. A page is a module page_NAME.js with
 // show(root, route, signal): it fills `root`, and stops what it does when `signal` is aborted.
-import {indexes, onUnauthorized} from "./api.js";
+import {caller, indexes, onUnauthorized} from "./api.js";
 import {askToken} from "./dialogs.js";
 import {announce, el, options} from "./dom.js";
 import {hold, takesFiles} from "./dropped.js";
@@ -43,6 +43,27 @@ function mark(name) {
   }
 }
 
+// Asks who the caller is, once: where a token is needed, that is the one question, before anything is shown.
+let met = null;
+function meet() {
+  met =
+    met ||
+    caller().then(
+      found => {
+        session.caller = found;
+        showToken();
+      },
+      error => {
+        met = null;
+        throw error;
+      },
+    );
+  return met;
+}
+function forget() {
+  met = session.caller = null;
+}
+
 async function open(moved) {
   current.abort();
   current = new AbortController();
@@ -54,11 +75,16 @@ async function open(moved) {
   main.setAttribute("aria-busy", "true");
   main.replaceChildren(root);
   try {
+    if (!session.caller) root.append(el("h1", null, "doppel"));
+    await meet();
+    if (signal.aborted) return;
+    root.replaceChildren();
     await PAGES[route.name].show(root, route, signal);
   } catch (error) {
     if (signal.aborted) return;
+    if (error.status === 401) root.replaceChildren();
     if (!root.querySelector("h1")) root.prepend(el("h1", null, route.name === "document" ? "Document" : "doppel"));
-    root.append(problemCard(error), el("button", {type: "button", on: {click: () => open(true)}}, "Try again"));
+    root.append(problemCard(error), el("button", {type: "button", on: {click: () => open(true)}}, error.status === 401 ? "Sign in" : "Try again"));
   }
   if (signal.aborted) return;
   main.removeAttribute("aria-busy");
@@ -92,6 +118,8 @@ async function fillChooser() {
 const tokenButton = document.getElementById("token");
 const showToken = () => {
   tokenButton.hidden = !session.token;
+  const {name, right} = session.caller || {};
+  tokenButton.title = name ? `${name} has the right ${right}` : "";
 };
 
 document.getElementById("index").addEventListener("change", event => {
@@ -104,16 +132,20 @@ document.getElementById("skip").addEventListener("click", event => {
 });
 tokenButton.addEventListener("click", () => {
   session.token = null;
+  forget();
   showToken();
   open(true);
 });
-document.addEventListener("token", showToken);
+document.addEventListener("token", () => {
+  forget();
+  showToken();
+});
 // The page itself says what is wrong when nothing can be read.
 const tryChooser = () =>
-  fillChooser().catch(() => {
+  meet().then(fillChooser).catch(() => {
     document.getElementById("chooser").hidden = true;
   });
-document.addEventListener("token", tryChooser);
+document.addEventListener("token", () => tryChooser());
 document.addEventListener("index", () => tryChooser().then(() => open(true)));
 addEventListener("hashchange", () => open(true));
 

@@ -1,7 +1,7 @@
 // Pictures of figures, as inline SVG. A chart is a figure with `update(...)`; it is drawn as wide as there is room, and
 // its figures are below it as a table, for those who cannot see it or want exact values.
 import {box, el, svg, table} from "./dom.js";
-import {count, percent} from "./format.js";
+import {clock, count, percent} from "./format.js";
 
 const HEIGHT = 170,
   TOP = 22,
@@ -134,7 +134,6 @@ export function lineChart(title, nothing) {
 // ---- the last day ----
 
 const DAY = 24 * 3600e3;
-const clock = at => new Date(at).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
 
 // A history of the server as equal steps up to now, the oldest first: [{at, known, fresh, copies}], times in milliseconds.
 // Nothing is known of the time in which the index was not open.

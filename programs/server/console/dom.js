@@ -48,6 +48,8 @@ export function form(properties, send, ...children) {
 export const box = (kind, ...children) => el("div", {class: kind}, ...children);
 export const button = (text, click, properties) => el("button", {type: "button", ...properties, on: {click}}, text);
 export const soft = (...children) => el("p", {class: "soft"}, ...children);
+// A sentence in place of what the caller may not do.
+export const needs = (right, what) => el("p", {class: "soft needs"}, `${what} needs the right ${right}, which your token does not have.`);
 export const card = (title, ...children) => el("section", {class: "card"}, el("h2", null, title), ...children);
 export const lead = (...children) => el("p", {class: "lead"}, ...children);
 

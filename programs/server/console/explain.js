@@ -20,7 +20,9 @@ export function reasonInWords(reason, evidence) {
   return `Their fingerprints differ in only ${many(e.distance, "bit")}.`;
 }
 
-export const nearness = one => (one.similarity !== null ? share(one.similarity) : `${many(one.distance, "bit")} apart`);
+// Of a document that is no copy, below the `threshold`.
+export const nearness = (one, threshold) =>
+  one.similarity !== null ? share(one.similarity, threshold) : `${many(one.distance, "bit")} apart`;
 
 // ---- verdicts ----
 //
@@ -30,13 +32,13 @@ export const nearness = one => (one.similarity !== null ? share(one.similarity) 
 const passagesIn = compared => many(compared.passages.length, "shared passage");
 
 // `known` as verdictCard takes it.
-export function verdictOf({verdict, original, nearest, least, compared}) {
+export function verdictOf({verdict, original, nearest, least, compared, stats}) {
   const e = verdict.evidence;
   if (verdict.known) return {kind: "Known", parts: ["It was added before under this id."]};
   if (!verdict.isDuplicate) {
     const kind = verdict.replaced ? "New version" : "New";
     if (nearest) {
-      const figure = nearness(nearest);
+      const figure = nearness(nearest, stats.near === "similarity" ? stats.similarity : undefined);
       return {kind, parts: ["The nearest is ", {stored: nearest}, ": ", {figure}, figure.endsWith("%") ? " similar." : "."]};
     }
     if (verdict.replaced) return {kind, parts: ["It replaced the old one."]};
@@ -137,7 +139,7 @@ export function measureRows(c) {
 
 // How similar two texts are, as a verdict; by which threshold the scale below it says.
 export function likeness(c, threshold) {
-  const figure = c.similarity === null ? null : share(c.similarity);
+  const figure = c.similarity === null ? null : share(c.similarity, threshold);
   if (c.sameDigest) return {kind: "Copies", parts: ["A and B have exactly the same words."]};
   if (!c.shinglesShared && !c.passages.length) return {kind: "Not copies", parts: ["A and B have nothing in common."]};
   if (c.similarity === null) return {kind: "Not copies", parts: ["A and B have a passage in common."]};

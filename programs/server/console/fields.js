@@ -1,6 +1,7 @@
 // The fields of a file of records (CSV, TSV, JSONL, JSON), read from its beginning, and a form that asks which of them
-// has the text and which the id.
+// have the text and which the id.
 import {box, card, el, field, form, name, options, plain, soft, table} from "./dom.js";
+import {problemCard} from "./problem.js";
 
 // What the server takes for the text if no field is chosen.
 const KNOWN = ["text", "html"];
@@ -30,12 +31,26 @@ async function beginningOf(file) {
   return text;
 }
 
+const PACKED = /\.(gz|gzip|zst|zstd|bz2|xz)$/i;
+const DELIMITERS = ["\t", ",", ";", "|"];
+
+// What separates the cells of a CSV file: of these, the first that its header has outside of quotes.
+function delimiterOf(text) {
+  const found = new Set();
+  let quoted = false,
+    before = ",";
+  for (const sign of text) {
+    if (sign === '"' && (quoted || before === '"' || DELIMITERS.includes(before))) quoted = !quoted;
+    else if (!quoted && sign === "\n") break;
+    else if (!quoted && DELIMITERS.includes(sign)) found.add(sign);
+    before = sign;
+  }
+  return DELIMITERS.find(one => found.has(one)) || ",";
+}
+
 // Rows of cells; the last one, which may be cut, is left out unless it is the only one.
-function rowsOf(text) {
+function rowsOf(text, delimiter) {
   const rows = [[]];
-  const tab = text.indexOf("\t"),
-    line = text.indexOf("\n"),
-    delimiter = tab >= 0 && (line < 0 || tab < line) ? "\t" : ",";
   const cell = new RegExp(`"((?:[^"]|"")*)"[^${delimiter}\n]*|([^${delimiter}\r\n]*)`, "y");
   for (let at = 0; rows.length <= RECORDS + 2; ) {
     cell.lastIndex = at;
@@ -75,20 +90,36 @@ const flat = (object, path = "") =>
       : [[path + key, value === null ? "" : typeof value === "string" ? value : JSON.stringify(value)]],
   );
 
+const isTable = name => /\.(csv|tsv|tab)$/i.test(name);
+
+// The ending of the file of kept documents: rows of a table stay rows.
+export function endingOf(name) {
+  const bare = name.replace(PACKED, "");
+  return !isTable(bare) ? ".jsonl" : /\.csv$/i.test(bare) ? ".csv" : ".tsv";
+}
+// Its name without the endings of its format and its compression.
+export const stemOf = name => name.replace(PACKED, "").replace(/(.)\.[^.]*$/, "$1");
+
 function recordsOf(text, name) {
-  if (/\.(csv|tsv|tab)$/i.test(name)) {
-    const [heads, ...rows] = rowsOf(text);
+  if (isTable(name)) {
+    const [heads, ...rows] = rowsOf(text, /\.csv$/i.test(name) ? delimiterOf(text) : "\t");
     return rows.length ? rows.map(row => heads.map((head, i) => [head, row[i] || ""])) : [heads.map(head => [head, ""])];
   }
   return /^\s*\[?\s*\{/.test(text) ? objectsOf(text).map(object => flat(object)) : [];
 }
 
+const firstRecords = async file =>
+  recordsOf((await beginningOf(file)).replace(/^\ufeff/, ""), file.name.replace(/\.(gz|gzip)$/i, ""));
+
+// Whether a file is one of several documents, by its name or its beginning.
+export const hasSeveral = async file =>
+  /\.(csv|tsv|tab|jsonl|ndjson|warc|arc|mbox)$/i.test(file.name.replace(PACKED, "")) || (await firstRecords(file)).length > 1;
+
 // [{name, values}], the values of the first records; null: it is no file of records, or packed in a way that only the
 // server can unpack.
 export async function fieldsOf(file) {
-  const text = (await beginningOf(file)).replace(/^\ufeff/, ""),
-    found = new Map();
-  for (const record of recordsOf(text, file.name.replace(/\.(gz|gzip)$/i, "")))
+  const found = new Map();
+  for (const record of await firstRecords(file))
     for (const [key, value] of record) found.set(key, [...(found.get(key) || []), value]);
   return found.size ? [...found].map(([key, values]) => ({name: key, values})) : null;
 }
@@ -107,9 +138,13 @@ const length = one =>
 const longest = fields => fields.reduce((best, one) => (length(one) > length(best) ? one : best));
 const beginning = value => (value.length > 120 ? `${value.slice(0, 120)} …` : value);
 
+// The names of the fields that a key stands for: a field of this name, or several.
+export const keyFields = (key, fields) =>
+  fields.some(one => one.name === key) ? [key] : key.split(",").map(one => one.trim());
+
 function fieldTable(fields, chosen) {
   const rows = fields.map((one, i) => {
-    const input = el("input", {type: "radio", name: "text-field", id: `text-field-${i}`, checked: one.name === chosen}),
+    const input = el("input", {type: "checkbox", id: `text-field-${i}`, checked: chosen.includes(one.name)}),
       values = [...new Set(one.values.filter(Boolean))].slice(0, SHOWN);
     return [
       el("label", {class: "choice"}, input, " ", name(one.name)),
@@ -121,11 +156,21 @@ function fieldTable(fields, chosen) {
   return made;
 }
 
-// Asks which of the fields of a file has the text, and which the id; take({textKey, idKey}) is called with what was
+// What is wrong with a choice of fields for the text; null: nothing.
+function refusalOf(picked) {
+  if (!picked.length) return "Choose the field that has the text, or several.";
+  const comma = picked.find(one => one.includes(","));
+  return picked.length > 1 && comma !== undefined
+    ? `A field whose name has a comma can only be chosen alone: ${plain(comma)}`
+    : null;
+}
+
+// Asks which of the fields of a file have the text, and which the id; take({textKey, idKey}) is called with what was
 // chosen, undefined for the default. chosen: what was chosen before, or {}.
 export function chooser(file, fields, chosen, take) {
   const usual = usualFields(fields),
-    list = fieldTable(fields, chosen.textKey ?? usual.text ?? longest(fields).name),
+    list = fieldTable(fields, keyFields(chosen.textKey ?? usual.text ?? longest(fields).name, fields)),
+    place = box("place"),
     ids = fields.map(one => [one.name, plain(one.name)]);
   const id = el(
     "select",
@@ -134,12 +179,15 @@ export function chooser(file, fields, chosen, take) {
   );
   const unlessUsual = (picked, one) => (picked === one || picked === "" ? undefined : picked);
   const submit = () => {
-    const at = [...list.querySelectorAll("input")].findIndex(input => input.checked);
-    take({textKey: unlessUsual(fields[at].name, usual.text), idKey: unlessUsual(id.value, usual.id)});
+    const boxes = [...list.querySelectorAll("input")],
+      picked = fields.filter((_, i) => boxes[i].checked).map(one => one.name),
+      refusal = refusalOf(picked);
+    if (refusal) place.replaceChildren(problemCard({title: "Which field has the text?", message: refusal}));
+    else take({textKey: unlessUsual(picked.join(","), usual.text), idKey: unlessUsual(id.value, usual.id)});
   };
   return card(
     "Which field has the text?",
-    el("p", null, !usual.text && ["No field of ", name(file.name), " is called text or html. "], "Copies are found by this field alone."),
+    el("p", null, !usual.text && ["No field of ", name(file.name), " is called text or html. "], "Copies are found by it alone. Of several fields, the values are joined."),
     form(
       null,
       submit,
@@ -147,5 +195,6 @@ export function chooser(file, fields, chosen, take) {
       box("narrow", field("The id of a document", id)),
       box("buttons", el("button", {type: "submit", class: "first"}, "Find copies")),
     ),
+    place,
   );
 }

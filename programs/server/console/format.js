@@ -14,8 +14,14 @@ export const many = (value, one, more = `${one}s`) => `${count(value)} ${value =
 // Without digits given: as many as it has, at most one.
 export const percent = (share, digits = Number.isInteger(Math.round(1000 * share) / 10) ? 0 : 1) =>
   `${(100 * share).toFixed(digits)} %`;
-// Similarities: never rounded up to the whole.
-export const share = value => (value === 1 ? "100 %" : percent(Math.min(value, 0.9999), value > 0.99 ? 2 : 1));
+// Similarities: never rounded up to the whole, nor to a threshold that they are below.
+export function share(value, threshold = Infinity) {
+  if (value === 1) return "100 %";
+  const shown = Math.min(value, 0.9999);
+  for (let digits = value > 0.99 ? 2 : 1; digits <= 4; digits++)
+    if (value >= threshold || Number((100 * shown).toFixed(digits)) < 100 * threshold - 1e-9) return percent(shown, digits);
+  return `just below ${percent(threshold)}`;
+}
 
 export function bytes(value) {
   const units = ["bytes", "KB", "MB", "GB", "TB"];
@@ -49,6 +55,7 @@ export function seconds(value) {
   return many(Math.round(value / size), word);
 }
 
+export const clock = iso => new Date(iso).toLocaleTimeString("en-GB", {hour: "2-digit", minute: "2-digit"});
 export const time = iso => new Date(iso).toLocaleString("en-GB", {dateStyle: "medium", timeStyle: "short"});
 
 // ---- histograms of the server: bucket i counts values below 2^i, the last all the rest ----

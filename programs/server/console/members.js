@@ -1,7 +1,7 @@
 // The copies that an index remembers under a document, each with why it is one and, where both texts are kept, what of
 // it the original has.
-import {compare, copiesOf, get} from "./api.js";
-import {box, button, el, name, soft} from "./dom.js";
+import {compare, copiesOf, get, orNull} from "./api.js";
+import {box, button, card, el, name, soft} from "./dom.js";
 import {reasonInWords} from "./explain.js";
 import {many, share} from "./format.js";
 import {twoTexts} from "./two_texts.js";
@@ -11,6 +11,8 @@ const STEP = 20;
 
 export async function bothTexts(original, copy, signal) {
   const kept = original.text ? original : await get(original.id, signal);
+  const without = !kept.words ? "The original was added without text." : !copy.words ? "This copy was added without text." : null;
+  if (without) return soft(`The two texts cannot be shown: ${without[0].toLowerCase()}${without.slice(1)}`);
   if (!kept.text) return soft("The two texts cannot be shown: the index does not keep texts (--keep-text).");
   if (!copy.text)
     return soft(
@@ -36,15 +38,54 @@ async function member(original, id, signal) {
 
 const similarity = copy => (copy.evidence.similarity === null ? null : share(copy.evidence.similarity));
 
-function row(original, copy, signal) {
-  const {toggle, place} = expander(() => member(original, copy.id, signal));
+// original: null where it was removed; shown: whether it is the document of the page.
+function row(original, copy, shown, signal) {
+  const {toggle, place} = original && !shown ? expander(() => member(original, copy.id, signal)) : {};
   const about = [copy.title && name(copy.id), copy.url && copy.url !== copy.id && name(copy.url)].filter(Boolean);
   return el(
     "li",
     null,
-    box("line", name(copy.title || copy.id), box("buttons", el("span", {class: "score"}, similarity(copy)), toggle)),
+    box("line", name(copy.title || copy.id), box("buttons", el("span", {class: "score"}, similarity(copy)), shown ? el("span", {class: "soft"}, "this one") : toggle)),
     about.length > 0 && soft(about.flatMap((part, i) => (i ? [" · ", part] : [part]))),
     place,
+  );
+}
+
+// Those of an original that the index remembers, a page at a time. The document `but` says that it is the one shown.
+async function listed(id, original, but, signal) {
+  const list = el("ul", {class: "documents"}),
+    place = el("div");
+  async function more(cursor) {
+    const page = await copiesOf(id, {limit: STEP, cursor}, signal);
+    list.append(...page.documents.map(copy => row(original, copy, copy.id === but, signal)));
+    const rest = original && original.duplicates - list.childElementCount;
+    place.replaceChildren(
+      page.next ? button("Show more copies", () => more(page.next)) : rest > 0 && list.childElementCount ? soft(counted(rest, "more ")) : "",
+    );
+  }
+  await more();
+  return {list, made: el("div", null, list, place)};
+}
+
+// Of copies that are not listed it is not known whether they came again under an id that was there, or were removed.
+const counted = (n, more = "") =>
+  `${many(n, `${more}copy`, `${more}copies`)} counted, but not remembered: the same document again, or removed since.`;
+
+// Of a document as the server stores it: its copies, or those of its original.
+export async function copiesCard(d, s, signal) {
+  if (!d.originalId) return card("Copies", await members(d, s, signal));
+  const original = await orNull(get(d.originalId, signal)),
+    {made} = await listed(d.id, original, d.id, signal);
+  return card(
+    "Copies of its original",
+    el(
+      "p",
+      null,
+      "This is a copy of ",
+      original ? documentLink(original.id, original.title || original.id) : [name(d.originalId), ", which was removed"],
+      "; these are the copies of that one:",
+    ),
+    made,
   );
 }
 
@@ -56,14 +97,6 @@ export async function members(original, s, signal) {
     return soft(
       `${many(duplicates, "copy", "copies")}. This index only counts copies (--on-duplicate skip); with link or store it remembers them.`,
     );
-  const list = el("ul", {class: "documents"}),
-    place = el("div");
-  async function more(cursor) {
-    const page = await copiesOf(original.id, {limit: STEP, cursor}, signal);
-    list.append(...page.documents.map(copy => row(original, copy, signal)));
-    place.replaceChildren(page.next ? button("Show more copies", () => more(page.next)) : "");
-    return page.documents.length;
-  }
-  if (await more()) return el("div", null, list, place);
-  return soft(`${many(duplicates, "copy", "copies")}, none of which the index still has.`);
+  const {list, made} = await listed(original.id, original, null, signal);
+  return list.childElementCount ? made : soft(counted(duplicates));
 }

@@ -13,7 +13,8 @@ const LISTED = 10;
 // A section that lists what is similar to a document ({id}), or to a body ({body}), without the document `but`.
 export async function nearSection(what, signal) {
   const list = el("div", {"aria-live": "polite"});
-  const least = leastSimilarity(await stats(signal));
+  const s = await stats(signal),
+    least = leastSimilarity(s);
   const choices = [...new Set([0.1, 0.3, 0.5, 0.7, 0.8, 0.85, 0.9, 0.95, least])].sort((x, y) => x - y);
   const choose = el(
     "select",
@@ -27,7 +28,7 @@ export async function nearSection(what, signal) {
     const values = {limit: LISTED + (what.but ? 1 : 0), similarity: choose.value};
     const found = await (what.body ? similar(what.body, values, signal) : similarTo(what.id, values, signal));
     const others = found.results.filter(one => one.id !== what.but).slice(0, LISTED);
-    list.replaceChildren(nearList(others, "No other document is that similar."));
+    list.replaceChildren(nearList(others, "No other document is that similar.", s.near === "similarity" ? s.similarity : undefined));
   }
   choose.addEventListener("change", () =>
     fill().catch(error => {

@@ -1,17 +1,21 @@
 // Check a document: is this text or page known? And add it.
-import {add, check, compare, get, orNull, similar, stats} from "./api.js";
-import {announce, box, button, card, el, field, form, lead, outcome, soft} from "./dom.js";
+import {add, check, compare, get, orNull, remove, similar, stats} from "./api.js";
+import {announce, box, button, card, el, field, form, lead, needs, outcome, soft} from "./dom.js";
+import {hold} from "./dropped.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {inWords, verdictOf} from "./explain.js";
 import {leastSimilarity, nearSection} from "./near.js";
 import {problemCard, working} from "./problem.js";
-import {rememberedText, rememberText} from "./session.js";
+import {forgetText, may, rememberedText, rememberText} from "./session.js";
 import {source} from "./source.js";
 import {twoTexts} from "./two_texts.js";
-import {verdictCard} from "./verdict.js";
+import {documentLink, verdictCard} from "./verdict.js";
 
 function makeForm() {
-  const text = source("Text or page", 8);
+  const text = source("Text or page", 8, file => {
+    hold(Promise.resolve({file, folder: null}));
+    location.hash = "#/dedup";
+  });
   const input = (type, placeholder) => el("input", {type, placeholder, autocomplete: "off", spellcheck: "false"});
   return {text, title: input("text"), url: input("url", "https://"), id: input("text")};
 }
@@ -25,6 +29,16 @@ function documentOf(asked) {
 
 // The text of a document: as the index keeps it, or as it was added from this tab.
 const sideOf = stored => (stored && stored.text ? {text: stored.text} : stored && rememberedText(stored.id));
+
+// Why a document and the one that it was compared with are not laid side by side; null: there is no other one.
+function whyNoTexts(mine, {verdict, other, stats: s}) {
+  if (!mine) return "No text was given, so only the URL and the title were compared.";
+  if (!other || !verdict.isDuplicate) return null;
+  if (other.words === 0) return "The original was added without text, so there is nothing to compare with.";
+  return s.keepText
+    ? "The text of the original is not kept, so the differences cannot be shown."
+    : "This index does not keep texts (--keep-text), so the differences cannot be shown. Compare shows any two texts side by side.";
+}
 
 // What to say and show of a verdict: the original or the nearest document, and how it and the text differ.
 async function learn(body, verdict, signal) {
@@ -41,6 +55,7 @@ async function learn(body, verdict, signal) {
     if (known.nearest) known.other = await orNull(get(known.nearest.id, signal));
   }
   const theirs = mine && sideOf(known.other);
+  if (!theirs) known.note = whyNoTexts(mine, known);
   if (theirs) {
     known.compared = await compare({a: theirs, b: mine}, signal);
     known.texts = [known.compared.textA || theirs.text, known.compared.textB || mine.text];
@@ -48,17 +63,8 @@ async function learn(body, verdict, signal) {
   return known;
 }
 
-function differencesCard({verdict, compared, texts, other, nearest}) {
-  if (!other) return null;
-  if (!compared)
-    return verdict.isDuplicate
-      ? card(
-          "How the two differ",
-          soft(
-            "This index does not keep texts (--keep-text), so the differences cannot be shown. Compare shows any two texts side by side.",
-          ),
-        )
-      : null;
+function differencesCard({compared, texts, other, nearest}) {
+  if (!compared) return null;
   const title = nearest ? "the nearest" : "the original";
   return card(
     "How the two differ",
@@ -66,7 +72,47 @@ function differencesCard({verdict, compared, texts, other, nearest}) {
   );
 }
 
+// The stored copy of a verdict, if it was stored by this add, after the document of the number `last`; else null: it was
+// only counted.
+async function storedCopy({verdict, stats: s}, last, signal) {
+  if (!verdict.isDuplicate || s.onDuplicate === "skip" || verdict.id === verdict.originalId) return null;
+  const stored = await orNull(get(verdict.id, signal));
+  return stored && stored.id === verdict.id && stored.originalId && stored.number > last ? stored : null;
+}
+
+// What an add has done, in a sentence; what it has stored can be removed again.
+async function addedLine(known, last, signal) {
+  const {verdict} = known,
+    place = box("place"),
+    link = documentLink(verdict.id);
+  if (verdict.known) return el("p", {class: "said"}, "Nothing was added: it is already in the index, as ", link, ".");
+  if (verdict.replaced) return el("p", {class: "said"}, "It replaced the earlier version, as ", link, ".");
+  const copy = verdict.isDuplicate,
+    stored = await storedCopy(known, last, signal);
+  if (copy && !stored)
+    return el(
+      "p",
+      {class: "said"},
+      verdict.id === verdict.originalId
+        ? "The same document once more: counted as a copy of its original, and not stored again."
+        : "Counted as a copy of its original, and not stored itself.",
+    );
+  const line = box("line added", el("p", {class: "said"}, copy ? "Counted as a copy of its original, and stored as " : "Added as ", link, "."));
+  const undo = button("Undo", () =>
+    working(undo, place, async () => {
+      await remove(verdict.id, signal);
+      forgetText(verdict.id);
+      const said = `Removed again.${copy ? " Its original still counts it." : ""}`;
+      line.replaceChildren(el("p", {class: "said"}, said));
+      announce(said);
+    }),
+  );
+  line.append(undo);
+  return box("adding", line, place);
+}
+
 function addCard(verdict, again) {
+  if (!may("write")) return null;
   const about = verdict.isDuplicate
     ? "If you add it, it is counted as a copy of its original."
     : "Add it to find its copies later.";
@@ -86,6 +132,7 @@ async function run(asked, place, adds, signal) {
     );
     return;
   }
+  const last = adds ? (await stats(signal)).last : 0;
   const verdict = await (adds ? add(body, signal) : check(body, signal));
   if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html))
     rememberText(verdict.id, body.html ? {html: body.html} : {text: body.text});
@@ -94,7 +141,7 @@ async function run(asked, place, adds, signal) {
   const again = event => working(event.currentTarget, place, () => run(asked, place, true, signal));
   outcome(
     place,
-    verdictCard({...known, added: adds}),
+    verdictCard({...known, said: adds ? await addedLine(known, last, signal) : null}),
     differencesCard(known),
     !adds && addCard(verdict, again),
     near,
@@ -133,7 +180,8 @@ export async function show(root, route, signal) {
         field("URL", asked.url),
         field("Id", asked.id, "Default: made from the URL or the text."),
       ),
-      box("buttons", checkIt, addIt),
+      box("buttons", checkIt, may("write") && addIt),
+      !may("write") && needs("write", "Adding a document"),
     ),
     place,
   );

@@ -1,31 +1,20 @@
 // Deduplicate a file: the server analyses a file or folder while it is sent. Groups appear as they are found, a slider
 // shows what each threshold would remove, and the result can be downloaded.
-import {
-  compare,
-  createRun,
-  deleteRun,
-  download,
-  getRun,
-  repeatRun,
-  runEvents,
-  runExamples,
-  runFile,
-  runGroups,
-  runPair,
-} from "./api.js";
-import {clusters, groupSummary} from "./clusters.js";
-import {announce, box, button, calm, card, el, lead, name, outcome, soft, svg, tile} from "./dom.js";
+import {compare, createRun, deleteRun, download, getRun, repeatRun, runEvents, runExamples, runFile, runGroups} from "./api.js";
+import {clusters} from "./clusters.js";
+import {announce, box, button, calm, card, el, lead, name, needs, outcome, soft, svg, tile} from "./dom.js";
 import {fromInput, taken, takesFiles} from "./dropped.js";
-import {chooser, fieldsOf, usualFields} from "./fields.js";
-import {bytes, count, many, percent, share} from "./format.js";
+import {chooser, fieldsOf, keyFields, usualFields} from "./fields.js";
+import {bytes, clock, count, many, percent, share} from "./format.js";
 import {problemCard, working} from "./problem.js";
+import {listGroups, titleOf, whyForm} from "./run_groups.js";
+import {deleteAsked, runList} from "./run_list.js";
 import {USUAL} from "./scale.js";
-import {session} from "./session.js";
+import {may, session} from "./session.js";
+import {asCommand, asCurl, asOverlap, chosenKeys, copyButton, digits} from "./terminal.js";
 import {lowest, stepAt, thresholdControl} from "./threshold.js";
 import {twoTexts} from "./two_texts.js";
-import {expander} from "./verdict.js";
 
-const FIRST_GROUPS = 8;
 // Milliseconds after which the server is asked about a file that is still being sent, and after the last move of the
 // slider.
 const FIRST_WAIT = 400,
@@ -36,89 +25,7 @@ function newId() {
   return [...random].map(byte => byte.toString(16).padStart(2, "0")).join("");
 }
 
-const digits = threshold => (Math.abs(100 * threshold - Math.round(100 * threshold)) < 1e-6 ? threshold.toFixed(2) : String(threshold));
-
-// ---- the same for the terminal ----
-
-const quote = text => (/^[\w./:=@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-
-function asCommand(what, threshold) {
-  const input = quote(what.folder ? what.folder : what.file.name);
-  const keys = [
-    ["--text-key", what.keys.textKey],
-    ["--id-key", what.keys.idKey],
-  ].flatMap(([option, key]) => (key ? [option, quote(key)] : []));
-  return ["doppel dedup", input, "-o kept.jsonl --removed removed.jsonl --similarity", digits(threshold), ...keys].join(" ");
-}
-
-const chosenKeys = keys => Object.fromEntries(Object.entries(keys).filter(([, key]) => key));
-
-function asCurl(what, threshold) {
-  const token = session.token ? " -H 'Authorization: Bearer TOKEN'" : "",
-    values = new URLSearchParams({name: what.file.name, similarity: digits(threshold), ...chosenKeys(what.keys)});
-  return `curl -T ${quote(what.file.name)} -X POST -H 'Content-Type: application/octet-stream'${token} '${location.origin}/v1/runs?${values}'`;
-}
-
-function copyButton(text, what) {
-  const made = button(`Copy as ${what}`, async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      made.textContent = "Copied";
-    } catch {
-      made.textContent = "Select and copy the line above";
-    }
-    announce(made.textContent);
-    setTimeout(() => {
-      made.textContent = `Copy as ${what}`;
-    }, 2000);
-  });
-  return made;
-}
-
 // ---- parts of the page ----
-
-// The title may be the beginning of the text, cut anywhere.
-const titleOf = one => (one.title.length > 100 ? `${one.title.slice(0, 100).replace(/\s+\S*$/, "")} …` : one.title || one.id);
-
-// A kept document and a copy of it, with the text that they share shaded.
-async function bothTexts(runId, group, copy, signal) {
-  const {a, b} = await runPair(runId, group.number, copy.number, signal),
-    compared = await compare({a: {text: a.text}, b: {text: b.text}}, signal);
-  return [
-    (a.cut || b.cut) && soft("Only the beginning of each text is shown."),
-    twoTexts(
-      {title: "the kept document", name: a.title || a.id, text: a.text},
-      {title: "this copy", name: b.title || b.id, text: b.text},
-      compared,
-      {show: "shared"},
-    ),
-  ].filter(Boolean);
-}
-
-function groupCard(group, runId, signal) {
-  const copiesList = group.copies.map(copy => {
-    const {toggle, place} = expander(() => bothTexts(runId, group, copy, signal));
-    return el(
-      "li",
-      null,
-      box("line", name(titleOf(copy)), box("buttons", el("span", {class: "score"}, share(copy.similarity)), toggle)),
-      soft(name(copy.id)),
-      place,
-    );
-  });
-  const rest = group.size - 1 - group.copies.length;
-  return el(
-    "details",
-    {class: "card group", "data-number": group.number},
-    groupSummary(
-      group.size,
-      el("h3", null, name(titleOf(group))),
-      `${many(group.size, "document")}, ${count(group.size - 1)} removed. Kept: `,
-      name(group.id),
-    ),
-    box("inner", el("ul", {class: "documents"}, copiesList), rest > 0 && soft(`And ${count(rest)} more.`)),
-  );
-}
 
 async function exampleCard(example, threshold, signal) {
   const copies = example.similarity >= threshold;
@@ -130,7 +37,7 @@ async function exampleCard(example, threshold, signal) {
     el(
       "h3",
       null,
-      `${share(example.similarity)} similar: `,
+      `${share(example.similarity, threshold)} similar: `,
       copies ? "copies of each other" : "not copies of each other",
     ),
     (a.cut || b.cut) && soft("The beginning of each."),
@@ -173,14 +80,17 @@ function makeView() {
     at: el("p", {class: "at", role: "status"}),
     trouble: box("place"),
     list: el("div"),
+    why: el("div"),
   };
 }
 
 function inWords(run, what) {
-  const read = run.bad ? ` ${many(run.bad, "record")} could not be read.` : "";
+  const read =
+    (run.bad ? ` ${many(run.bad, "record")} could not be read.` : "") +
+    (run.empty ? ` ${many(run.empty, "document")} ${run.empty === 1 ? "has no words and is" : "have no words and are"} kept.` : "");
   if (run.state === "failed") return run.why;
   if (run.state === "done")
-    return `${bytes(run.received)} analysed.${read} The file is deleted after an hour, or when you delete it.`;
+    return `${bytes(run.received)} analysed.${read} The file is deleted at ${clock(run.expires)}, or when you delete it or drop another one.`;
   if (run.state === "receiving") return `${bytes(run.received)} of ${bytes(what.file.size)} sent; ${many(run.documents, "document")} analysed so far.`;
   return `Upload complete; ${many(run.documents, "document")} analysed so far.`;
 }
@@ -232,16 +142,18 @@ class Watch {
       ),
       (this.ready = el("section", {class: "card", hidden: true})),
       v.pairs,
-      el("section", null, el("h2", null, "The largest groups"), v.list),
+      v.why,
+      el("section", null, el("h2", null, "Groups, the largest first"), v.list),
     );
     root.replaceChildren(
-      el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), v.bar, v.state, v.keys),
+      el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), box("sending", v.bar, v.state), v.keys),
       this.result,
     );
   }
 
   // A function that lets the user choose other fields of the file; null: it has no fields, or they are not known.
   askAgain() {
+    if (!may("write")) return null;
     const {what, run} = this,
       fields = what.fields || (run && run.fields.map(one => ({name: one.name, values: [], bytes: one.meanBytes})));
     if (!fields || !fields.length) return null;
@@ -254,12 +166,13 @@ class Watch {
       again = this.askAgain();
     if (!again) return;
     const usual = usualFields(fields);
+    const shown = keyFields(textKey || usual.text || "text", fields).join(", ");
     this.view.keys.replaceChildren(
       el(
         "span",
         {class: "soft"},
         "Text: ",
-        name(textKey || usual.text || "text"),
+        name(shown),
         ". Id: ",
         idKey || usual.id ? name(idKey || usual.id) : "the line number",
         ".",
@@ -271,10 +184,12 @@ class Watch {
   offerFiles() {
     const get = way => async event => {
       const path = runFile(this.id, way, {similarity: digits(this.threshold)}),
-        made = el("a", {download: `${this.what.file.name.replace(/\.[^.]*$/, "")}.${way}.jsonl`});
+        made = el("a", {download: ""}); // the server names it
       const place = this.place;
       await working(event.currentTarget, place, async () => {
-        made.href = session.token ? URL.createObjectURL(await download(path, this.signal)) : path;
+        const file = session.token && (await download(path, this.signal));
+        if (file) made.download = file.name;
+        made.href = file ? URL.createObjectURL(file.blob) : path;
         made.click();
       });
     };
@@ -282,19 +197,18 @@ class Watch {
     this.command = el("code", {class: "command"});
     const deleteNow = button("Delete now", () =>
       working(deleteNow, this.place, async () => {
-        await deleteRun(this.id, this.signal);
-        location.hash = "#/dedup";
+        if (await deleteAsked(this.id, this.what.file.name, this.signal)) location.hash = "#/dedup";
       }),
     );
     this.ready.replaceChildren(
       el("h2", null, "Download"),
-      box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), deleteNow),
+      box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), may("write") && deleteNow),
       el("p", {class: "soft"}, "The same in a terminal:"),
       this.command,
       box(
         "buttons",
         copyButton(() => asCommand(this.what, this.threshold), "command"),
-        copyButton(() => asCurl(this.what, this.threshold), "curl"),
+        !this.what.folder && copyButton(() => asCurl(this.what, this.threshold), "curl"),
       ),
       this.place,
     );
@@ -323,6 +237,7 @@ class Watch {
     if (isOld()) return;
     this.showGroups(found);
     if (this.run.state !== "done") return;
+    await this.why.again();
     const {examples} = await runExamples(this.id, {...values, limit: 2}, this.signal),
       cards = await Promise.all(examples.map(example => exampleCard(example, asked, this.signal)));
     if (isOld()) return;
@@ -331,26 +246,25 @@ class Watch {
     this.view.examples.replaceChildren(
       cards.length
         ? box("two", el("div", null, cards.slice(0, below).reverse()), el("div", null, cards.slice(below)))
-        : el("p", {class: "nothing"}, `No two documents are at least ${percent(lowest(this.run))} similar without having the same words.`),
+        : el(
+            "p",
+            {class: "nothing"},
+            `No two documents are at least ${percent(lowest(this.run))} similar without having the same words. `,
+            this.run.thresholds[0].removed === 0 && ["Passages that one has borrowed from another are found in a terminal: ", el("code", null, asOverlap(this.what))],
+          ),
     );
   }
 
   showGroups(found) {
     const v = this.view,
-      open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number)),
-      rest = found.largest.slice(FIRST_GROUPS),
-      card = group => groupCard(group, this.id, this.signal);
+      open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number));
     v.clusters.update(found.largest, titleOf);
     v.groups.set(count(found.groups), found.identical ? many(found.identical, "exact copy", "exact copies") : "");
     v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}.`;
-    v.list.replaceChildren(...found.largest.slice(0, FIRST_GROUPS).map(card));
-    if (rest.length) {
-      const more = button("Show more groups", () => more.replaceWith(...rest.map(card)), {class: "more"});
-      v.list.append(more);
-    }
+    if (found.largest.length) listGroups(v.list, found, this.id, this.signal);
+    else v.list.replaceChildren(el("p", {class: "nothing"}, "No two documents are that similar."));
     for (const details of v.list.querySelectorAll("details"))
       if (open.has(details.dataset.number)) details.open = true;
-    if (!found.largest.length) v.list.append(el("p", {class: "nothing"}, "No two documents are that similar."));
   }
 
   // Opens a group in the list below.
@@ -380,6 +294,8 @@ class Watch {
     if (run.state === "done") {
       this.showKeys();
       this.offerFiles();
+      this.why = whyForm(this.id, () => this.threshold, this.signal);
+      v.why.replaceChildren(this.why.box);
       announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} removed`);
     }
     if (grown || run.state === "done") await this.showThreshold();
@@ -409,14 +325,24 @@ class Watch {
     }
   }
 
+  // The file that was sent from this tab before makes room for this one.
+  async deletePrevious() {
+    const before = session.run;
+    session.run = this.id;
+    if (before && before !== this.id) await deleteRun(before, this.signal).catch(() => {}); // it may be gone
+  }
+
   // Sends the file.
   async start() {
+    await this.deletePrevious();
     const {file, keys} = this.what,
       sent = createRun(file, {id: this.id, name: file.name, similarity: USUAL, ...chosenKeys(keys)}, this.signal);
     history.replaceState(null, "", `#/dedup/${this.id}`);
     sent.then(
       () => (this.arrived = true),
-      () => {},
+      () => {
+        if (session.run === this.id) session.run = null; // the server has deleted it
+      },
     );
     await this.follow(sent);
   }
@@ -440,18 +366,21 @@ async function resume(id, place, ask, signal) {
 }
 
 export async function show(root, route, signal) {
-  const place = el("div");
+  const place = el("div"),
+    list = el("div");
   // One run is watched at a time: the next one ends it.
   let current = new AbortController();
   const watch = async begin => {
     current.abort();
     current = new AbortController();
     drop.classList.add("again");
+    list.hidden = true;
     invitation.textContent = "Drop another file or folder here";
     try {
       await begin(AbortSignal.any([signal, current.signal]));
     } catch (error) {
       if (error.name === "AbortError" || signal.aborted) return;
+      place.querySelector(".sending")?.remove();
       place.append(problemCard(error));
       if (error.choose) place.append(button("Choose the field with the text", error.choose, {class: "first"}));
     }
@@ -475,7 +404,11 @@ export async function show(root, route, signal) {
     });
   const choose = folder => {
     const input = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", webkitdirectory: folder});
-    input.addEventListener("change", () => input.files.length && start(fromInput(input)));
+    input.addEventListener("change", () => {
+      if (!input.files.length) return;
+      start(fromInput(input));
+      input.value = ""; // so that the same file can be chosen again
+    });
     return [button(folder ? "Choose a folder" : "Choose a file", () => input.click(), {class: folder ? "" : "first"}), input];
   };
   let invitation;
@@ -491,14 +424,19 @@ export async function show(root, route, signal) {
     lead(
       "Find the copies in a file. It is analysed on the server while it is sent, and deleted after an hour. Nothing is added to an index.",
     ),
-    drop,
+    may("write") ? drop : needs("write", "Deduplicating a file"),
     place,
+    list,
   );
-  const held = taken();
+  const held = may("write") && taken();
   if (held) {
     if (!calm()) drop.scrollIntoView({block: "start"});
     start(held);
   } else if (route.rest) {
     watch(until => resume(route.rest, place, ask, until));
+  } else if (may("write")) {
+    runList(signal)
+      .then(made => list.replaceChildren(made))
+      .catch(error => error.name === "AbortError" || list.replaceChildren(problemCard(error)));
   }
 }

@@ -1,13 +1,14 @@
 // A document: what is known of it, what is similar, its copies; and a button that removes it.
 import {get, orNull, remove, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
-import {announce, box, card, el, facts, name, plain, soft} from "./dom.js";
+import {box, card, el, facts, name, needs, plain, soft} from "./dom.js";
 import {verdictOf} from "./explain.js";
 import {count, many, time} from "./format.js";
-import {bothTexts, members} from "./members.js";
+import {bothTexts, copiesCard} from "./members.js";
 import {nearSection} from "./near.js";
 import {working} from "./problem.js";
 import {scaleOf} from "./scale.js";
+import {forgetText, may, session} from "./session.js";
 import {evidenceTable, folded, verdictSection} from "./verdict.js";
 
 // Only addresses of the web become links.
@@ -32,7 +33,7 @@ function about(d) {
       ["Added", time(d.added)],
       ["Forgotten", d.expires ? time(d.expires) : "never"],
       ["Words", count(d.words)],
-      ["Copies", d.duplicates ? `${count(d.duplicates)}, the last ${time(d.lastDuplicate)}` : "none"],
+      ["Copies", d.originalId ? null : d.duplicates ? `${count(d.duplicates)}, the last ${time(d.lastDuplicate)}` : "none"],
       ["Fingerprint", el("code", null, d.fingerprint)],
       ["Digest", d.digest && el("code", null, d.digest)],
       ["Number", count(d.number)],
@@ -66,7 +67,8 @@ async function removeDocument(d, signal) {
   )
     return;
   await remove(d.id, signal);
-  announce("Document removed");
+  forgetText(d.id);
+  session.said = `Removed: ${plain(d.title || d.url || d.id)}.`;
   location.hash = "#/find";
 }
 
@@ -84,7 +86,7 @@ export async function show(root, route, signal) {
     await copyOf(d, signal),
     about(d),
   );
-  if (!d.originalId) root.append(card("Copies", await members(d, await stats(signal), signal)));
+  root.append(await copiesCard(d, await stats(signal), signal));
   root.append(await nearSection({id: d.id, title: "Similar documents"}, signal));
   if (d.text)
     root.append(
@@ -99,5 +101,5 @@ export async function show(root, route, signal) {
         ),
       ),
     );
-  root.append(box("buttons", button), place);
+  root.append(may("write") ? box("buttons", button) : needs("write", "Removing a document"), place);
 }

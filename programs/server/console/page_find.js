@@ -3,7 +3,16 @@ import {documents, get, orNull, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, name, options, outcome, soft} from "./dom.js";
 import {many, percent, share, time} from "./format.js";
 import {problemCard, working} from "./problem.js";
+import {session} from "./session.js";
 import {documentLink} from "./verdict.js";
+
+// Of which document it is a copy, or how many copies it has.
+const copiesInWords = stored =>
+  stored.originalId
+    ? ["a copy of ", name(stored.originalId), stored.originalGone && ", which was removed"]
+    : stored.duplicates
+      ? many(stored.duplicates, "copy", "copies")
+      : "no copies";
 
 function found(stored, how) {
   return card(
@@ -18,7 +27,8 @@ function found(stored, how) {
         soft(
           name(stored.id),
           stored.url && stored.url !== stored.id && [" · ", name(stored.url)],
-          ` · ${many(stored.duplicates, "copy", "copies")}`,
+          " · ",
+          copiesInWords(stored),
         ),
       ),
     ),
@@ -63,11 +73,7 @@ function listed(stored) {
     documentLink(stored.id, stored.title || stored.id),
     soft(
       stored.title && [name(stored.id), " · "],
-      stored.originalId
-        ? ["a copy of ", name(stored.originalId)]
-        : stored.duplicates
-          ? many(stored.duplicates, "copy", "copies")
-          : "no copies",
+      copiesInWords(stored),
       ` · ${time(stored.added)}`,
     ),
   );
@@ -117,12 +123,16 @@ export async function show(root, route, signal) {
     history.replaceState(null, "", `#/find?q=${encodeURIComponent(input.value.trim())}`);
     look();
   };
+  const {said} = session;
+  session.said = null;
   root.append(
     el("h1", null, "Find a document"),
+    said ? el("p", {class: "card done"}, said) : "",
     lead("By id, URL or title; or browse all documents."),
     form({class: "card", role: "search"}, send, field("Id, URL or title", input), box("buttons", submit)),
     place,
     browse(signal),
   );
+  if (said) announce(said);
   if (input.value) await look();
 }

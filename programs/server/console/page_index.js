@@ -1,7 +1,7 @@
 // Index: its settings, its size, and what can be done with it; all indexes of the server.
 import {backup, compact, dropIndex, expire, indexes, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
-import {announce, box, card, el, facts, soft, table} from "./dom.js";
+import {announce, box, card, el, facts, needs, soft, table} from "./dom.js";
 import {
   DUPLICATES,
   DURABILITY,
@@ -15,7 +15,7 @@ import {
 import {bytes, count, many, percent, seconds, time} from "./format.js";
 import {createForm} from "./create_index.js";
 import {working} from "./problem.js";
-import {session} from "./session.js";
+import {may, session} from "./session.js";
 
 function titlesInWords(s) {
   if (!s.titles) return "are not looked at";
@@ -61,7 +61,8 @@ function sizes(s) {
   );
 }
 
-function action(title, text, verb, work) {
+function action(right, title, text, verb, work) {
+  if (!may(right)) return box("action", el("h3", null, title), soft(text), needs(right, "This"));
   const place = box("place");
   const act = el("button", {type: "button"}, verb);
   act.addEventListener("click", () =>
@@ -81,6 +82,7 @@ function actions(signal) {
     box(
       "three",
       action(
+        "admin",
         "Back up",
         "Writes a complete copy to the server's backup folder, while the server keeps running.",
         "Back up now",
@@ -90,12 +92,13 @@ function actions(signal) {
         },
       ),
       action(
+        "write",
         "Remove expired documents",
         "They no longer match; this frees their space now.",
         "Remove expired",
         async () => `${many((await expire(signal)).expired, "document")} removed.`,
       ),
-      action("Compact", "Makes the file as small as possible. The index stays in use.", "Compact", async () => {
+      action("admin", "Compact", "Makes the file as small as possible. The index stays in use.", "Compact", async () => {
         if (
           !(await confirm(
             "Compact this index?",
@@ -151,6 +154,7 @@ function all(list, current, signal) {
             "Show",
           ),
       i > 0 &&
+        may("admin") &&
         el(
           "button",
           {
@@ -165,7 +169,7 @@ function all(list, current, signal) {
   ]);
   const listed = table("The indexes of this server", ["Name", "Documents", "Size", "Actions"], rows, [1, 2]);
   listed.classList.add("indexes");
-  return card("All indexes", listed, place, createForm(choose, signal));
+  return card("All indexes", listed, place, may("admin") ? createForm(choose, signal) : needs("admin", "Creating and dropping indexes"));
 }
 
 export async function show(root, route, signal) {

@@ -56,14 +56,14 @@ function makeParts() {
     checks: tile("Checks a second"),
     adds: tile("Adds a second"),
     copies: tile("Duplicates"),
-    verdicts: partsChart("Verdicts by reason", "No document has been checked or added yet."),
+    verdicts: partsChart("Verdicts by reason", "Nothing has been checked or added since the start."),
     line: lineChart("Checks and adds a second", "The chart starts in a moment."),
     distances: barChart(
       "Distance of copies by content",
       ["Bits that differ", "Copies"],
-      "No copy has been found by its content yet.",
+      "No copy has been found by its content since the start.",
     ),
-    times: barChart("How long checks take", ["At least", "Checks"], "Nothing has been checked yet."),
+    times: barChart("How long checks take", ["At least", "Checks"], "Nothing has been checked since the start."),
     day: dayChart("The last day", "Nothing was checked or added in the last day."),
     exact: box("card"),
   };
@@ -76,7 +76,7 @@ function showTiles(p, s, now) {
   p.documents.set(short(s.documents), s.copies ? `and ${many(s.copies, "copy", "copies")}` : "originals");
   p.checks.set(rate(now && now.checks), `${count(s.checks)} since the start`);
   p.adds.set(rate(now && now.adds), `${count(s.adds)} since the start`);
-  p.copies.set(asked ? percent(1 - v.unique / asked, 1) : "–", "of checks and adds");
+  p.copies.set(asked ? percent(1 - v.unique / asked, 1) : "–", "of checks and adds since the start");
 }
 
 function showCharts(p, s, points) {
@@ -159,6 +159,7 @@ export async function show(root, route, signal) {
     under = true;
     await poll().catch(error => {
       if (error.name !== "AbortError") state.textContent = error.title || String(error);
+      if (error.status === 401) clearInterval(timer); // or it would ask for a token again and again
     });
     under = false;
   }, EVERY);

@@ -2,7 +2,6 @@
 import {announce, el, outcome, soft} from "./dom.js";
 
 const HINTS = {
-  401: "Sign in with a valid token.",
   403: "Your token does not allow this. Ask the operator of the server for one that does.",
   404: "It may have been removed, or have expired.",
   409: "Another operation is in progress, or it already exists. Try again in a moment.",
@@ -14,12 +13,13 @@ const HINTS = {
 
 export function problemCard(error) {
   const where = error.pointer && `In the field ${error.pointer.slice(1)}.`;
-  const hint = error.kind === "cross-site" ? null : HINTS[error.status];
+  // Of files that are refused, and where there is no room, the server itself says what to do.
+  const hint = ["cross-site", "full", "type"].includes(error.kind) ? null : HINTS[error.status];
   return el(
     "section",
     {class: "card problem", role: "alert"},
     el("h2", null, error.title || "That did not work"),
-    el("p", null, error.message || String(error)),
+    el("p", null, error.status === 401 ? "Sign in with a valid token." : error.message || String(error)),
     (where || hint) && soft([where, hint].filter(Boolean).join(" ")),
   );
 }

@@ -13,8 +13,8 @@ export function scale(value, threshold, what = "similar") {
   return svg(
     "svg",
     {class: `scale ${kind}`, width: "100%", height: 66, role: "img"},
-    svg("title", null, `${share(value)} ${what}; a copy from ${percent(threshold)} on`),
-    svg("text", {class: `value ${side(value)}`, x: at(value), y: 14}, `${share(value)} ${what}`),
+    svg("title", null, `${share(value, threshold)} ${what}; a copy from ${percent(threshold)} on`),
+    svg("text", {class: `value ${side(value)}`, x: at(value), y: 14}, `${share(value, threshold)} ${what}`),
     svg("rect", {class: "track", x: 0, y: 26, width: "100%", height: 12, rx: 6}),
     svg("rect", {class: "copies", x: at(threshold), y: 26, width: at(1 - threshold), height: 12, rx: 6}),
     svg("rect", {class: "fill", x: 0, y: 26, width: at(value), height: 12, rx: 6}),

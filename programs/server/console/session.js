@@ -1,4 +1,5 @@
-// What this tab knows: the token, the current index, and the texts that were added from here.
+// What this tab knows: the token and what it allows, the current index, the run of the file that was dropped last, and
+// the texts that were added from here.
 
 function read(key) {
   try {
@@ -19,6 +20,7 @@ function write(key, value) {
 
 let token = read("doppel.token");
 let index = read("doppel.index");
+let run = read("doppel.run");
 
 export const session = {
   get token() {
@@ -34,7 +36,22 @@ export const session = {
   set index(value) {
     write("doppel.index", (index = value));
   },
+  // The id of the run of the file that was sent from here last; null: there is none.
+  get run() {
+    return run;
+  },
+  set run(value) {
+    write("doppel.run", (run = value));
+  },
+  // {tokens, name, right}, as the server says; null: not known yet.
+  caller: null,
+  // A sentence that the next page begins with; null: none.
+  said: null,
 };
+
+const RIGHTS = ["read", "write", "admin"];
+// Whether the caller may do what needs a right.
+export const may = right => !session.caller || RIGHTS.indexOf(session.caller.right) >= RIGHTS.indexOf(right);
 
 // An index may not keep texts. Those that were added from this tab are held here, the last few of them, so that a second
 // version can be laid beside the first.
@@ -47,6 +64,8 @@ export function rememberText(id, side) {
   texts.set(key(id), side);
   if (texts.size > MOST) texts.delete(texts.keys().next().value);
 }
+
+export const forgetText = id => texts.delete(key(id));
 
 // {text} or {html}, or undefined.
 export const rememberedText = id => texts.get(key(id));

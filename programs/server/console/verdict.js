@@ -51,15 +51,13 @@ export function verdictSection({kind, parts}, copy, ...children) {
   );
 }
 
-// All that is known of an answer: {verdict, original, compared, nearest, least, stats, added}. `original` is what it is a
-// copy of, as stored; `nearest` the most similar document that it is no copy of, of those that are more similar than
-// `least`; `compared` what the server says of that document and this one. Each may be null.
+// All that is known of an answer: {verdict, original, compared, nearest, least, stats, said, note}. `original` is what it
+// is a copy of, as stored; `nearest` the most similar document that it is no copy of, of those that are more similar than
+// `least`; `compared` what the server says of that document and this one; `said` an element, what was done; `note` a
+// sentence. Each may be null.
 export function verdictCard(known) {
-  const {verdict, original, nearest, stats, added, compared} = known,
+  const {verdict, original, nearest, stats, said, note, compared} = known,
     copy = verdict.isDuplicate || verdict.known;
-  const said =
-    added &&
-    (verdict.known ? "It is already in the index." : copy ? "Counted as a copy of its original." : "Added.");
   const measured = verdict.isDuplicate ? verdict.reason === "content_hash" && verdict.evidence : nearest;
   const other = nearest ? "the nearest" : "the original",
     shared = compared && !compared.sameDigest && within(compared, other, "this text", verdict.reason === "content_hash");
@@ -67,10 +65,10 @@ export function verdictCard(known) {
     verdictOf(known),
     copy,
     measured && scaleOf(measured, stats),
-    said && el("p", {class: "said"}, said),
+    said,
     shared && el("p", {class: "soft"}, shared),
     verdict.isDuplicate && !original && el("p", null, "The original is ", documentLink(verdict.originalId), "."),
-    !copy && verdict.id && added && el("p", null, "Its id is ", documentLink(verdict.id), "."),
+    note && soft(note),
     verdict.isDuplicate &&
       folded(
         "Measures",
@@ -81,7 +79,8 @@ export function verdictCard(known) {
 }
 
 // Documents with how similar they are.
-export function nearList(results, nothing) {
+// threshold: from which similarity on they are copies of it.
+export function nearList(results, nothing, threshold) {
   if (!results.length) return el("p", {class: "nothing"}, nothing);
   return el(
     "ol",
@@ -93,7 +92,7 @@ export function nearList(results, nothing) {
         box(
           "line",
           documentLink(one.id, one.title || one.id),
-          el("span", {class: "score"}, nearness(one)),
+          el("span", {class: "score"}, nearness(one, threshold)),
         ),
         soft(
           [

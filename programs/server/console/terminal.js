@@ -1,0 +1,52 @@
+// What a run does, for the terminal: as a command, and as one curl that yields the kept documents.
+import {announce, button} from "./dom.js";
+import {endingOf, stemOf} from "./fields.js";
+import {session} from "./session.js";
+
+// For the shell.
+const quote = text => (/^[\w./:=@%,+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+// A file whose name begins with - would be an option.
+const path = name => quote(name.startsWith("-") ? `./${name}` : name);
+
+// A threshold in full: the server knows hundredths, and the run's own.
+export const digits = threshold =>
+  Math.abs(100 * threshold - Math.round(100 * threshold)) < 1e-6 ? threshold.toFixed(2) : String(threshold);
+
+export const chosenKeys = keys => Object.fromEntries(Object.entries(keys).filter(([, key]) => key));
+
+// what: {file, folder, keys}, as page_dedup.js has them.
+export function asCommand({file, folder, keys}, threshold) {
+  const options = [
+    ["--text-key", keys.textKey],
+    ["--id-key", keys.idKey],
+  ].flatMap(([option, key]) => (key ? [option, quote(key)] : []));
+  const outputs = `-o kept${folder ? ".jsonl" : endingOf(file.name)} --removed removed.jsonl`;
+  return ["doppel dedup", path(folder || file.name), outputs, "--similarity", digits(threshold), ...options].join(" ");
+}
+
+export function asCurl({file: {name}, keys}, threshold) {
+  const token = session.token ? " -H 'Authorization: Bearer TOKEN'" : "",
+    glob = /[[\]{}]/.test(name) ? " -g" : "", // curl would take the name for a pattern
+    values = new URLSearchParams({name, answer: "kept", similarity: digits(threshold), ...chosenKeys(keys)}),
+    output = path(`${stemOf(name)}-kept${endingOf(name)}`);
+  return `curl -f${glob} -T ${path(name)} -X POST -H 'Content-Type: application/octet-stream'${token} '${location.origin}/v1/runs?${values}' -o ${output}`;
+}
+
+export const asOverlap = ({file, folder}) => `doppel overlap ${path(folder || file.name)}`;
+
+// text(): what is copied.
+export function copyButton(text, what) {
+  const made = button(`Copy as ${what}`, async () => {
+    try {
+      await navigator.clipboard.writeText(text());
+      made.textContent = "Copied";
+    } catch {
+      made.textContent = "Select and copy the line above";
+    }
+    announce(made.textContent);
+    setTimeout(() => {
+      made.textContent = `Copy as ${what}`;
+    }, 2000);
+  });
+  return made;
+}
