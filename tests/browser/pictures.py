@@ -1,4 +1,4 @@
-"""Makes docs/pictures/console*.png, the pictures of the console in README.md and docs/SERVER.md.
+"""Makes docs/pictures/console*.png and overlap.png, the pictures of the console and of a page of `doppel overlap`.
 
     build/venv/bin/python tests/browser/pictures.py BUILD_DIR
 
@@ -12,7 +12,9 @@ import math
 import pathlib
 import random
 import struct
+import subprocess
 import sys
+import tempfile
 import time
 import zlib
 
@@ -73,6 +75,35 @@ def day(route):
             points.append({"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now - step * i)), "seconds": step, "checks": new + copies, "adds": 0,
                            "verdictsBy": verdicts, "documents": 1, "copies": 1})
     route.fulfill(json={"index": "default", "stored": True, "step": 15, "points": points})
+
+
+# Essays on a bridge: the second takes over a paragraph of the first.
+PASSAGE = """The old bridge was built in 1871, when the mill still gave work to half the town. For ninety years it carried
+everything that crossed the river: carts and cattle at first, then buses and lorries that nobody had thought of when its
+arches were drawn. Twice it was closed by floods, and twice it was opened again within a week, because the town could not
+do without it. When the new road came, the traffic left, and with the traffic went the money for repairs. What stayed was
+a narrow path over the water, a row of benches, and the question of what a bridge is for when nobody needs to cross it.
+The council has asked that question three times since, and has answered it differently each time: as a monument, as a
+cost, and in the end as a place where people meet."""
+ESSAYS = {
+    "essay-1.txt": "I walk over our bridge every morning, and I have never asked how old it is. For this essay I did. " + PASSAGE +
+                   " I think the third answer is the right one, and I would like to explain why in my own words.",
+    "essay-2.txt": "Every town has something that it is proud of. Ours has a bridge, a river and a football club. " + PASSAGE +
+                   " My grandmother remembers the second flood. She says that the water stood in the market for two days.",
+    "essay-3.txt": "The football club of our town was founded by workers of the mill. Its first field was a meadow beside the "
+                   "river, and each spring the players had to clear it of what the water had left there.",
+}
+
+
+def overlap_page(doppel):
+    """The page of `doppel overlap essays --html`."""
+    with tempfile.TemporaryDirectory() as folder:
+        essays = pathlib.Path(folder, "essays")
+        essays.mkdir()
+        for name, text in ESSAYS.items():
+            (essays / name).write_text(" ".join(text.split()), encoding="utf-8")
+        subprocess.run([doppel, "overlap", "essays", "--html", "page.html"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        return pathlib.Path(folder, "page.html").read_text(encoding="utf-8")
 
 
 def fill(address):
@@ -141,6 +172,14 @@ def shot(browser, address, show, width, height, scheme):
     return taken
 
 
+def shot_of(browser, html, width, height):
+    page = browser.new_page(viewport={"width": width, "height": height})
+    page.set_content(html)
+    taken = page.screenshot()
+    page.close()
+    return taken
+
+
 # ---- small PNG files ----
 
 # Gives the size of a picture, the 256 colours that stand for most of it (each is the mean of those that agree in five
@@ -186,12 +225,12 @@ def smaller(browser, png):
     return b"\x89PNG\r\n\x1a\n" + b"".join(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body)) for kind, body in parts)
 
 
-def sheet(browser, rows):
-    """Pictures beside and below each other, smaller. rows: [[(png, width)]]"""
+def sheet(browser, rows, scale=SCALE):
+    """Pictures beside and below each other, each at `scale` of its size. rows: [[(png, width)]]"""
     page = browser.new_page(viewport={"width": 200, "height": 200})
     page.set_content("<style>body { margin: 0 } main { display: inline-grid; gap: 14px; padding: 14px; background: #8a919c } div { display: flex; gap: 14px }"
                      " img { display: block }</style><main>" + "".join(
-                         "<div>" + "".join(f"<img width={width * SCALE} src='{data_url(png)}'>" for png, width in row) + "</div>" for row in rows) + "</main>")
+                         "<div>" + "".join(f"<img width={width * scale} src='{data_url(png)}'>" for png, width in row) + "</div>" for row in rows) + "</main>")
     page.wait_for_function("[...document.images].every(image => image.complete)")
     made = page.locator("main").screenshot()
     page.close()
@@ -214,6 +253,8 @@ def main():
         with fonts.browser_with(playwright, "Noto Sans") as browser:
             for name, made in rows.items():
                 (pictures / f"console-all-{name}.png").write_bytes(smaller(browser, sheet(browser, made)))
+            made = [(shot_of(browser, overlap_page(doppel), width, 900), width) for width in (860, WIDTHS[1])]
+            (pictures / "overlap.png").write_bytes(smaller(browser, sheet(browser, [made], 1)))
 
 
 if __name__ == "__main__":

@@ -2,11 +2,11 @@
 # terminal, JSON lines in a pipe, and a page.
 mkdir essays
 shared="$(seq -s ' ' 5000 5183)"
-{ seq -s ' ' 1000 1199; echo "$shared"; seq -s ' ' 1200 1469; } >essays/anna.txt
-{ seq -s ' ' 2000 2149; echo "$shared"; seq -s ' ' 2150 2479; } >essays/ben.txt
-seq -s ' ' 3000 3600 >essays/carla.txt
-{ seq -s ' ' 5000 5010; seq -s ' ' 4000 4500; } >essays/dora.txt # 11 words of it: too little
-{ seq -s ' ' 3000 3300 | sed 's/3..5 /CHANGED /g'; } >'essays/<b>emil.txt'
+{ seq -s ' ' 1000 1199; echo "$shared"; seq -s ' ' 1200 1469; } >essays/essay-1.txt
+{ seq -s ' ' 2000 2149; echo "$shared"; seq -s ' ' 2150 2479; } >essays/essay-2.txt
+seq -s ' ' 3000 3600 >essays/essay-3.txt
+{ seq -s ' ' 5000 5010; seq -s ' ' 4000 4500; } >essays/essay-4.txt # 11 words of it: too little
+{ seq -s ' ' 3000 3300 | sed 's/3..5 /CHANGED /g'; } >'essays/<b>essay-5.txt'
 echo "== piped"
 doppel overlap essays | sed 's/"passages":.*/.../'
 echo "== on a terminal"
@@ -19,7 +19,7 @@ doppel overlap essays --print text --words 100 -o ranking.txt && cat ranking.txt
 echo "== a page"
 doppel overlap essays --html page.html | wc -l
 grep -o '<h3>.*</h3>' page.html | sed 's/<.h3>.*//'
-grep -c '<b>emil' page.html
+grep -c '<b>essay' page.html
 # Shaded: the passages of the changed copy and one of 184 words in three parts, on both sides, and the example in the head.
 grep -o '<mark>' page.html | wc -l
 grep -o '<p class="lead">.*' page.html | sed 's/<[^>]*>//g'
@@ -45,12 +45,12 @@ echo "exit $?"
 ls none.html 2>/dev/null
 echo "== the page begins with a table; names are without the folder that all are in"
 mkdir -p class/one
-seq -s ' ' 1 60 >class/one/anna.txt
-echo "before $(seq -s ' ' 1 60) after" >class/one/ben.txt
+seq -s ' ' 1 60 >class/one/essay-1.txt
+echo "before $(seq -s ' ' 1 60) after" >class/one/essay-2.txt
 doppel overlap class --html table.html >/dev/null
 grep -o 'All documents are in <bdi>[^<]*' table.html
 sed -n 's/.*<p class="soft">\(.*\)<p class="lead">.*/\1/p' table.html | sed 's/[0-9]*-[0-9]*-[0-9]*/DAY/; s/<[^>]*>//g'
-doppel overlap class/one/anna.txt --against class/one/ben.txt --html against.html >/dev/null
+doppel overlap class/one/essay-1.txt --against class/one/essay-2.txt --html against.html >/dev/null
 grep -o 'compared with <bdi>[^<]*' against.html
 echo "== a page has at most 8 MB of folded text"
 seq -s ' ' 1000000 1700000 >class/long.txt
@@ -61,8 +61,8 @@ grep -o '<span class="skip">\[[^<]*' long.html
 grep -o '<p class="card">This page is full[^<]*' long.html
 wc -c <long.html | sed 's/.....$/...../'
 echo "== nothing shared"
-doppel overlap class/one/anna.txt essays/anna.txt --html none.html
+doppel overlap class/one/essay-1.txt essays/essay-1.txt --html none.html
 grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
-doppel compare class/one/anna.txt essays/anna.txt --html none.html >/dev/null
+doppel compare class/one/essay-1.txt essays/essay-1.txt --html none.html >/dev/null
 grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
 grep -o '<tr><td><bdi>.*</tr>' table.html
