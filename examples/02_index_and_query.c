@@ -1,10 +1,10 @@
-/* 02_index_and_query.c - which fingerprints are near? Insert, search, find near-duplicates, delete.
+/* 02_index_and_query.c - which fingerprints are near? Add, find, find near-duplicates, remove.
  *
  * Build it with: cc 02_index_and_query.c $(pkg-config --cflags --libs doppel) */
 #include <doppel.h>
 #include <stdio.h>
 
-/* Prints every entry within 3 bits of a fingerprint, nearest first; gives how many there are. */
+/* Prints every entry within 3 bits of a fingerprint, nearest first; returns their number. */
 static size_t print_near(const doppel_index *index, uint64_t fingerprint) {
     doppel_matches near = {0};
     doppel_error error;

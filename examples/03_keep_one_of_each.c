@@ -14,7 +14,7 @@ static const char documents[] =
     "{\"id\":2,\"text\":\"Rain is expected in the north, with strong winds along the coast by evening\"}\n"
     "{\"id\":3,\"text\":\"The COMMITTEE will meet on Monday, to discuss the budget for the coming year!\"}\n";
 
-/* Gets every document with what was decided: near->a is its original, near->b itself. */
+/* Called for every document with the decision: near->a is its original, near->b the document itself. */
 static doppel_status take(doppel_slice record, const doppel_near *near, void *user) {
     (void)user;
     if (near->a == near->b)

@@ -1,4 +1,4 @@
-/* 04_remember.c - remembers texts in a folder, and says of each whether it was seen.
+/* 04_remember.c - remembers texts in a folder, and says which were seen before.
  *
  * Build it with: cc 04_remember.c $(pkg-config --cflags --libs doppel)
  *

@@ -1,11 +1,11 @@
-"""Near-duplicates out of a datatrove pipeline, in one step.
+"""Remove near-duplicates in a datatrove pipeline, in one step.
 
     pip install libdoppel datatrove orjson
     python examples/python/datatrove_step.py
 
-datatrove's own MinHash deduplication is four pipelines, one after the other: signatures, buckets, clusters, filter. An
-Engine decides on each document as it comes, so it is one step of the pipeline that you have. It compares shingles, not
-signatures: a document is dropped only if it really is that similar to one before it.
+datatrove's own MinHash deduplication takes four pipelines in a row: signatures, buckets, clusters, filter. An Engine
+decides on each document as it arrives, so it is one step of an existing pipeline. It compares shingles, not signatures:
+a document is dropped only if it really is that similar to an earlier one.
 """
 import contextlib
 import itertools

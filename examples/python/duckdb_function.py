@@ -1,4 +1,4 @@
-"""doppel in SQL: a fingerprint function for DuckDB, and near-duplicates out of a query.
+"""doppel in SQL: a fingerprint function for DuckDB, and a query result without near-duplicates.
 
     pip install libdoppel duckdb pyarrow
     python examples/python/duckdb_function.py
@@ -33,8 +33,8 @@ def main() -> None:
     register(connection)
     make_table(connection)
 
-    # Pairs of fingerprints that differ in few bits: a join of SQL, which compares each with each. It is fine for some
-    # thousands of rows; doppel.pairs finds all of them among millions.
+    # Pairs of fingerprints that differ in few bits, by a SQL join that compares all of them. That is fine for some
+    # thousands of rows; doppel.pairs finds all pairs among millions.
     pairs = connection.sql("""
         with marked as (select id, doppel_fingerprint(text) as print from documents)
         select a.id as a, b.id as b, bit_count(xor(a.print, b.print)) as distance
@@ -44,7 +44,7 @@ def main() -> None:
     without = connection.execute("select id from documents where doppel_fingerprint(text) is null").fetchall()
     assert without == [(40,)]
 
-    # One of each: a relation goes in, Arrow comes out, and DuckDB queries it by the name of the variable.
+    # One of each: a relation in, Arrow out, which DuckDB queries by the name of the variable.
     unique = doppel.dedup(connection.sql("from documents"), missing="skip")
     kept = pyarrow.table(unique)
     print(connection.sql("select count(*) as kept, max(id) as last from kept"))

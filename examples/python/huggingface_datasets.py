@@ -1,4 +1,4 @@
-"""Near-duplicates out of a Hugging Face dataset: one that is there, and one that streams by.
+"""Remove near-duplicates from Hugging Face datasets: one in memory, and one that is streamed.
 
     pip install libdoppel datasets
     python examples/python/huggingface_datasets.py
@@ -22,7 +22,7 @@ def whole(ds: Dataset) -> Dataset:
     """All of it at once. The rows of a Dataset are Arrow memory already, which doppel reads where it is.
 
     doppel.dedup(ds).kept is the same in fewer words; the mask goes with other conditions in one filter."""
-    mask = doppel.dedup(ds).mask.to_list()  # a bool for each row: does it stay?
+    mask = doppel.dedup(ds).mask.to_list()  # a bool for each row: is it kept?
     return ds.filter(lambda row, number: mask[number] and row["source"] != "spam", with_indices=True)
 
 
@@ -42,14 +42,14 @@ def main():
     assert unique[:]["text"] == [row["text"] for row in rows[:30]]
     assert doppel.dedup(ds).kept[:] == unique[:]
 
-    # Shards may come from anywhere; to_iterable_dataset stands for load_dataset(..., streaming=True). The engine has
-    # seen everything after one pass: a second pass over the stream needs a new one.
+    # Shards may come from anywhere; to_iterable_dataset stands for load_dataset(..., streaming=True). After one pass
+    # the engine has seen everything: a second pass over the stream needs a new engine.
     with doppel.Engine() as engine:
         streamed = list(streaming(ds.to_iterable_dataset(num_shards=4), engine))
     print(len(streamed), "rows of the stream are new")
     assert [row["text"] for row in streamed] == unique[:]["text"]
 
-    # Rows that may not be in the training set, because they are in the test set: the same with `against`.
+    # Remove rows of the training set that are in the test set: the same with `against`.
     test = ds.select(range(5))
     clean = doppel.dedup(ds, against=test).mask.to_list()
     assert sum(clean) == 25 and not any(clean[:5])

@@ -10,7 +10,7 @@ import polars as pl
 
 
 def fingerprint(text: str | pl.Expr) -> pl.Expr:
-    """The 64-bit fingerprint of each text; null stays null. A text has the same one in whatever batch it comes."""
+    """The 64-bit fingerprint of each text; null stays null. It does not depend on the batch a text is in."""
     column = pl.col(text) if isinstance(text, str) else text
     return column.map_batches(lambda texts: pl.Series(doppel.fingerprint(texts, missing="skip")),
                               return_dtype=pl.UInt64, is_elementwise=True)
@@ -40,23 +40,23 @@ def make_frame() -> pl.DataFrame:
 def main() -> None:
     frame = make_frame()
 
-    # In eager and lazy frames, beside any other expression.
+    # In eager and lazy frames, alongside any other expression.
     unique = frame.lazy().filter(is_unique("text")).select("page", "language").collect()
     print(unique)
     assert unique["page"].to_list() == list(range(30))
 
-    # In groups: copies count within a language only. Here each of a pair is in another one, so all pages stay.
+    # In groups: copies count only within a language. Here the pages of a pair are in different ones, so all are kept.
     within = frame.filter(is_unique("text").over("language"))
     assert within["page"].to_list() == list(range(40))
 
-    # Fingerprints, and how far each is from the first page's.
+    # Fingerprints, and the distance of each from the first page's.
     marked = frame.with_columns(fingerprint=fingerprint("text"))
     marked = marked.with_columns(bits=distance(pl.col("fingerprint"), pl.col("fingerprint").first()))
     print(marked.select("page", "fingerprint", "bits").sort("bits").head(3))
     assert marked["fingerprint"].to_list() == doppel.fingerprint(frame["text"].to_list())
     assert marked.sort("bits")["page"][:2].to_list() == [0, 30]
 
-    # The list of what was dropped is Arrow, so it is a frame at once.
+    # The list of what was removed is Arrow, so it becomes a frame without conversion.
     removed = pl.DataFrame(doppel.dedup(frame, id="page").removed)
     print(removed)
     assert removed["originalId"].to_list() == list(range(10))

@@ -15,13 +15,13 @@ texts = [
 unique = doppel.dedup(texts)
 print(list(unique))
 for row in unique.removed:
-    print(row)  # which one it was, what it is a copy of, and why
+    print(row)  # which one, what it is a copy of, and why
 
 # How alike are two texts?
 comparison = doppel.compare(texts[0], "The fast brown fox jumps over the lazy dog, and the dog sleeps on.")
 print(f"similarity {comparison.similarity:.2f}, {comparison.distance} of 64 bits differ")
 
-# Documents that come one by one: has this one been seen?
+# Documents that arrive one by one: has this one been seen?
 with doppel.Engine() as engine:
     for text in texts:
         verdict = engine.add(text)

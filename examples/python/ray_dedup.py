@@ -4,7 +4,7 @@
     python ray_dedup.py
 
 The parts are doppel.sketch (text -> digest, band keys, set), doppel.verify (two sets -> similarity) and doppel.decide (near
-pairs -> which one stays). Texts that share a band key are candidates; each pair is verified once.
+pairs -> which one is kept). Texts that share a band key are candidates; each pair is verified once.
 """
 import collections
 import itertools

@@ -1,4 +1,4 @@
-"""Deduplicate a training corpus, Parquet to Parquet, from start to end.
+"""Deduplicate a training corpus, from Parquet to Parquet.
 
     pip install libdoppel pyarrow
     python examples/python/training_corpus.py [FOLDER]
@@ -67,15 +67,15 @@ def main(folder: Path) -> None:
     raw.mkdir(parents=True)
     copies = make_corpus(raw)
 
-    # 1. What would go? Nothing is written.
+    # 1. What would be removed? Nothing is written.
     plan = doppel.dedup_files(raw, dry_run=True, similarity=0.8)
     print("dry run:", plan)
 
-    # 2. One of each, across all shards. Every shard of `raw` has one of the same name in `clean`.
+    # 2. Keep one of each, across all shards. Each shard of `raw` has one of the same name in `clean`.
     summary = doppel.dedup_files(raw, output_dir=clean, removed=folder / "removed.jsonl", similarity=0.8)
     print("dedup:  ", summary)
 
-    # 3. What went, and why: a look at the list before the originals are deleted.
+    # 3. What was removed, and why: look at the list before the originals are deleted.
     removed = read_list(folder / "removed.jsonl")
     print("removed:", removed[0])
     assert count(raw) == SHARDS * ROWS == count(clean) + len(removed)
@@ -88,7 +88,7 @@ def main(folder: Path) -> None:
     assert after.equals(before.filter(pyarrow.array([name not in gone for name in before["id"].to_pylist()])))
     assert after.schema.equals(before.schema, check_metadata=True)
 
-    # 5. Decontamination: documents that are near one of the benchmark go, all of them, and the benchmark stays out.
+    # 5. Decontamination: remove all documents that are near one of the benchmark, which is not written itself.
     benchmark = folder / "benchmark.parquet"
     chance = random.Random(5)
     questions = [edit(text, chance) for text in after["text"].to_pylist()[:20]]
@@ -100,7 +100,7 @@ def main(folder: Path) -> None:
     assert {row["originalId"] for row in leaked} == set(names)
     assert count(final) == count(clean) - 20
 
-    # 6. And once more, to be sure: in what is left there is nothing to remove.
+    # 6. Check: there is nothing left to remove.
     assert doppel.dedup_files(final, dry_run=True)["removed"] == 0
 
 
