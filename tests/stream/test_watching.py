@@ -73,7 +73,8 @@ class Watching(unittest.TestCase):
             return re.findall(rf'(?m)^doppel_{name}{{index="default"}} (\d+)$', get(port, "/metrics")[1])
 
         wait_for("all records", lambda: line.consumed() == len(planted) or not worker.alive())
-        there = wait_for("documents in the metrics", lambda: [n for n in figure("index_documents") if n != "0"])
+        there = [str(planted.cliques)]
+        wait_for("all documents in the metrics", lambda: figure("index_documents") == there)
         away = (
             ("the store", "0", lambda: os.kill(services.pid("redis", "redis"), signal.SIGSTOP), lambda: os.kill(services.pid("redis", "redis"), signal.SIGCONT)),
             ("the brokers", "1", lambda: services.call("stop", "kafka", "--keep"), lambda: services.call("start", "kafka")),
