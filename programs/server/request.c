@@ -1,15 +1,11 @@
-/* request.c - the life of a request, from its head to its answer: its route, its sender and their rights, its
- * parameters, its body; the work; problems, as application/problem+json (RFC 9457). */
+/* request.c - a request from its head to its answer: its route, its rights, its parameters, its body; the work. */
 #include "server/service.h"
 
 #include "doppel.h"
 
-#include <arpa/inet.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 /* ---- the target: path and query, percent-encoded ---- */
 
@@ -66,170 +62,16 @@ bool target_next(char **query, char **name, char **value, bool *broken) {
     return true;
 }
 
-/* ---- where it comes from ----
- *
- * A browser lets any page send requests to any server, with the rights of the machine it runs on. What a page cannot
- * change is what the browser reports about it: Origin, Sec-Fetch-Site, and the name in Host. So a request that a page
- * of another origin sends is refused, and a server on loopback without tokens accepts only the names of loopback: a
- * name that a page controls may resolve to loopback, too. --origins are the server's addresses behind a proxy. */
+/* ---- before its route is known ---- */
 
-/* The part HOST:PORT of an address. */
-typedef struct authority {
-    doppel_slice name; /* with the brackets of IPv6 */
-    unsigned port;
-} authority;
-
-static bool read_authority(doppel_slice written, bool https, authority *a) {
-    const char *end = written.data + written.length, *at = written.data;
-    if (written.length && *at == '[')
-        at = memchr(at, ']', written.length);
-    const char *colon = at ? memchr(at, ':', (size_t)(end - at)) : NULL;
-    *a = (authority){{written.data, colon ? (size_t)(colon - written.data) : written.length}, https ? 443 : 80};
-    if (!at || !a->name.length)
-        return false;
-    for (size_t i = 0; i < a->name.length; i++)
-        if ((unsigned char)a->name.data[i] <= ' ' || strchr("/?#@\\\"", a->name.data[i]))
-            return false;
-    if (!colon)
-        return true;
-    a->port = 0;
-    for (at = colon + 1; at < end && *at >= '0' && *at <= '9' && a->port <= UINT16_MAX; at++)
-        a->port = a->port * 10 + (unsigned)(*at - '0');
-    return at == end && end > colon + 1 && a->port <= UINT16_MAX;
-}
-
-static bool same_authority(const authority *a, const authority *b) {
-    return a->port == b->port && a->name.length == b->name.length &&
-           !strncasecmp(a->name.data, b->name.data, a->name.length);
-}
-
-typedef struct origin {
-    bool https;
-    authority at;
-} origin;
-
-static bool read_origin(doppel_slice written, origin *o) {
-    static const char *const schemes[] = {"http://", "https://"};
-    for (int i = 0; i < 2; i++) {
-        size_t length = strlen(schemes[i]);
-        if (written.length > length && !strncasecmp(written.data, schemes[i], length)) {
-            o->https = i;
-            return read_authority((doppel_slice){written.data + length, written.length - length}, i, &o->at);
-        }
-    }
-    return false;
-}
-
-/* Takes the next origin off a list, separated by commas; false: there is none. */
-static bool next_origin(const char **list, doppel_slice *written) {
-    while (*list && (**list == ',' || **list == ' '))
-        ++*list;
-    if (!*list || !**list)
-        return false;
-    *written = (doppel_slice){*list, strcspn(*list, ", ")};
-    *list += written->length;
-    return true;
-}
-
-bool origins_allowed(const char *list, doppel_slice *wrong) {
-    origin o;
-    while (next_origin(&list, wrong))
-        if (!read_origin(*wrong, &o))
-            return false;
-    return true;
-}
-
-/* Whether the server answers to a Host header behind a proxy. */
-static bool is_listed_host(const char *list, const char *host) {
-    doppel_slice written;
-    origin o;
-    authority given;
-    while (next_origin(&list, &written))
-        if (read_origin(written, &o) && read_authority(doppel_slice_of(host), o.https, &given) &&
-            same_authority(&given, &o.at))
-            return true;
-    return false;
-}
-
-static bool is_listed_origin(const char *list, const origin *given) {
-    doppel_slice written;
-    origin o;
-    while (next_origin(&list, &written))
-        if (read_origin(written, &o) && o.https == given->https && same_authority(&given->at, &o.at))
-            return true;
-    return false;
-}
-
-/* Whether a Host header names this machine. */
-static bool is_loopback(const char *host) {
-    authority a;
-    char name[INET6_ADDRSTRLEN];
-    struct in_addr address;
-    if (!read_authority(doppel_slice_of(host), false, &a) || a.name.length >= sizeof name)
-        return false;
-    memcpy(name, a.name.data, a.name.length);
-    name[a.name.length] = 0;
-    return !strcasecmp(name, "localhost") || !strcmp(name, "[::1]") ||
-           (inet_pton(AF_INET, name, &address) == 1 && ntohl(address.s_addr) >> 24 == 127);
-}
-
-static bool is_called_rightly(request *r, const request_head *head) {
-    const char *host = head->header(head->user, "Host");
-    if (!r->service->options.local_only || !host || is_loopback(host) ||
-        is_listed_host(r->service->options.origins, host))
-        return true;
-    request_problem(r, PROBLEM_HOST, NULL,
-                    "this server listens on loopback: use the name localhost, or start it with --origins if it has "
-                    "this name behind a proxy");
-    return false;
-}
-
-/* Whether a page of this origin comes from this server. */
-static bool is_own(const service *s, const origin *given, const char *host) {
-    authority own;
-    return host && (given->https || !s->options.tls) && read_authority(doppel_slice_of(host), given->https, &own) &&
-           same_authority(&given->at, &own);
-}
-
-/* A link that a user followed: the page that contains it sees nothing of the answer. */
-static bool is_link(const request_head *head) {
-    const char *mode = head->header(head->user, "Sec-Fetch-Mode"), *to = head->header(head->user, "Sec-Fetch-Dest");
-    return (!strcmp(head->method, "GET") || !strcmp(head->method, "HEAD")) && mode && !strcmp(mode, "navigate") && to &&
-           !strcmp(to, "document");
-}
-
-static bool is_of_no_other_site(request *r, const request_head *head) {
-    const char *from = head->header(head->user, "Origin"), *site = head->header(head->user, "Sec-Fetch-Site");
-    origin o;
-    if (from) {
-        bool read = read_origin(doppel_slice_of(from), &o);
-        if (read && is_listed_origin(r->service->options.origins, &o))
-            return true;
-        if (!read || !is_own(r->service, &o, head->header(head->user, "Host"))) {
-            request_problem(r, PROBLEM_CROSS_SITE, NULL,
-                            "a page of %.200s sent this request; if that is this server behind a proxy, start it with "
-                            "--origins",
-                            from);
-            return false;
-        }
-    }
-    if (!site || !strcmp(site, "same-origin") || !strcmp(site, "none") || is_link(head))
-        return true;
-    request_problem(r, PROBLEM_CROSS_SITE, NULL, "a page of another origin sent this request (Sec-Fetch-Site: %.40s)",
-                    site);
-    return false;
-}
-
-/* ---- what is true of every request ---- */
-
-static bool welcome(request *r, const request_head *head) {
+static bool is_admitted(request *r, const request_head *head) {
     service *s = r->service;
     if (!limits_allow(&s->limits, r->client, r->began, &r->retry_after)) {
         request_problem(r, PROBLEM_RATE, NULL, "at most %.0f requests a second; try again in %u s", s->limits.rate,
                         r->retry_after);
         return false;
     }
-    if (!is_called_rightly(r, head) || !is_of_no_other_site(r, head))
+    if (!origin_allowed(r, head))
         return false;
     if (head->header(head->user, "Transfer-Encoding") && head->header(head->user, "Content-Length")) {
         r->close = true;
@@ -476,167 +318,12 @@ static bool take_key(request *r, const request_head *head) {
 /* Takes the head; afterwards `done`, or the body may come. */
 static void request_take_head(request *r, const request_head *head) {
     char *query;
-    if (welcome(r, head) && find_route(r, head, &query) && has_right(r, head) && take_index(r) &&
+    if (is_admitted(r, head) && find_route(r, head, &query) && has_right(r, head) && take_index(r) &&
         take_parameters(r, query) && take_key(r, head))
         expect_body(r, head);
 }
 
-/* ---- problems ---- */
-
-const problem_info problems[PROBLEM_KINDS] = {
-    [PROBLEM_NOT_JSON] = {"not-json", 400, "The body is not JSON"},
-    [PROBLEM_WRONG_SHAPE] = {"wrong-shape", 400, "The body does not have the shape that this route takes"},
-    [PROBLEM_BAD_DOCUMENT] = {"bad-document", 400, "The document cannot be used"},
-    [PROBLEM_BAD_PARAMETER] = {"bad-parameter", 400, "A parameter is missing, unknown or invalid"},
-    [PROBLEM_BAD_REQUEST] = {"bad-request", 400, "The request is invalid"},
-    [PROBLEM_BAD_ENCODING] = {"bad-encoding", 400, "The compressed body is damaged"},
-    [PROBLEM_BAD_LINES] = {"bad-lines", 400, "These lines of the batch cannot be used"},
-    [PROBLEM_NO_TOKEN] = {"no-token", 401, "A token is needed"},
-    [PROBLEM_WRONG_TOKEN] = {"wrong-token", 401, "The token is not known"},
-    [PROBLEM_NO_RIGHT] = {"no-right", 403, "The token does not give this right"},
-    [PROBLEM_CROSS_SITE] = {"cross-site", 403, "Pages of other sites may not use this server"},
-    [PROBLEM_NO_ROUTE] = {"no-route", 404, "There is nothing at this path"},
-    [PROBLEM_NO_DOCUMENT] = {"no-document", 404, "There is no such document"},
-    [PROBLEM_NO_INDEX] = {"no-index", 404, "There is no such index"},
-    [PROBLEM_NO_RUN] = {"no-run", 404, "There is no such run"},
-    [PROBLEM_METHOD] = {"method", 405, "This path does not support this method"},
-    [PROBLEM_EXISTS] = {"exists", 409, "The index already exists"},
-    [PROBLEM_IN_PROGRESS] = {"in-progress", 409, "The same operation is in progress"},
-    [PROBLEM_RUN_FAILED] = {"run-failed", 409, "The run failed and has no result"},
-    [PROBLEM_DEFAULT_INDEX] = {"default-index", 409, "The default index cannot be dropped"},
-    [PROBLEM_TOO_LARGE] = {"too-large", 413, "The body is too large"},
-    [PROBLEM_CUT] = {"cut", 413, "The answer of the batch ends here"},
-    [PROBLEM_TYPE] = {"type", 415, "A body of this type or encoding is not accepted"},
-    [PROBLEM_HOST] = {"host", 421, "This server does not answer to that host name"},
-    [PROBLEM_KEY_REUSED] = {"key-reused", 422, "The Idempotency-Key was used with another body"},
-    [PROBLEM_RATE] = {"rate", 429, "Too many requests"},
-    [PROBLEM_FAILED] = {"failed", 500, "The server failed"},
-    [PROBLEM_STORE] = {"store", 500, "The index cannot be read or written"},
-    [PROBLEM_AWAY] = {"away", 503, "The store of the index does not answer, or refuses writes"},
-    [PROBLEM_UNAVAILABLE] = {"unavailable", 503, "The index is damaged or cannot be opened"},
-    [PROBLEM_FULL] = {"full", 503, "There is no room for this now"},
-    [PROBLEM_OFF] = {"off", 501, "The server was started without this, or the index does not support it"},
-    [PROBLEM_NO_MEMORY] = {"no-memory", 503, "There is not enough memory for this now"},
-};
-
-void problem_write(text_buffer *out, const problem *p) {
-    const problem_info *info = &problems[p->kind];
-    text_format(out, "{\"type\":\"urn:doppel:problem:%s\",\"title\":\"%s\",\"status\":%d", info->name, info->title,
-                info->status);
-    text_member_string(out, "detail", doppel_slice_of(p->detail));
-    if (p->pointer[0])
-        text_member_string(out, "pointer", doppel_slice_of(p->pointer));
-    if (p->line)
-        text_member_count(out, "line", p->line);
-    if (p->position)
-        text_member_count(out, "position", p->position);
-    text_put(out, "}");
-}
-
-static problem_kind kind_of(const index_entry *index, doppel_status status) {
-    switch (status) {
-    case DOPPEL_ERROR_USAGE:
-    case DOPPEL_ERROR_INPUT: return PROBLEM_BAD_DOCUMENT;
-    case DOPPEL_ERROR_MEMORY: return PROBLEM_NO_MEMORY;
-    case DOPPEL_ERROR_AWAY: return PROBLEM_AWAY;
-    case DOPPEL_ERROR_IO: return PROBLEM_STORE;
-    case DOPPEL_ERROR_STORE: return index ? PROBLEM_UNAVAILABLE : PROBLEM_STORE;
-    default: return PROBLEM_FAILED;
-    }
-}
-
-enum { RETRY_AFTER = 1 }; /* seconds; a store that answers again is noticed sooner */
-
-static const char try_again[] = "try again in a moment; documents may have been added, and are not added twice";
-
-static const char see_log[] = "the server's log says what is wrong; other indexes are not affected";
-
-void problem_words(char *message, size_t room) {
-    static const struct {
-        const char *option, *here;
-    } words[] = {{"; --allow-bad continues without them", ""},
-                 {"; --max-record sets it", ""},
-                 {"--text-key ", "textKey="},
-                 {"--html-key ", "textKey="},
-                 {"--id-key ", "idKey="},
-                 {": --format json reads it", ": give it a name that ends in .json"},
-                 {": --format json", ": give it a name that ends in .json"},
-                 {"; make one with `doppel df INPUT... -o TABLE` and give it with --df TABLE",
-                  ", which the server does not take"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        char *found = strstr(message, words[i].option);
-        char *rest = found ? strdup(found + strlen(words[i].option)) : NULL;
-        if (rest)
-            snprintf(found, room - (size_t)(found - message), "%s%s", words[i].here, rest);
-        free(rest);
-    }
-}
-
-void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
-    *p = (problem){.kind = kind_of(index, status)};
-    /* Clients must not see paths of the machine: of errors of the store only the status is shown. */
-    bool tell = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
-    snprintf(p->detail, sizeof p->detail, "%s",
-             tell                             ? error->message
-             : p->kind == PROBLEM_AWAY        ? try_again
-             : p->kind == PROBLEM_UNAVAILABLE ? see_log
-                                              : doppel_status_name(status));
-    problem_words(p->detail, sizeof p->detail);
-}
-
-static void answer_problem(request *r, const problem *p) {
-    const problem_info *info = &problems[p->kind];
-    text_free(&r->answer);
-    spool_free(r->spool);
-    r->spool = NULL;
-    problem_write(&r->answer, p);
-    r->status = info->status;
-    r->type = "application/problem+json";
-    r->done = r->failed = true;
-}
-
-void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...) {
-    problem p = {.kind = kind};
-    va_list list;
-    va_start(list, format);
-    vsnprintf(p.detail, sizeof p.detail, format, list);
-    va_end(list);
-    if (pointer)
-        snprintf(p.pointer, sizeof p.pointer, "%s", pointer);
-    answer_problem(r, &p);
-}
-
-static void request_fail(request *r, const problem *p) {
-    answer_problem(r, p);
-}
-
-void request_away(request *r) {
-    request_problem(r, PROBLEM_AWAY, NULL, "nothing was done; try again in a moment");
-    r->retry_after = RETRY_AFTER;
-}
-
-void request_unavailable(request *r) {
-    request_problem(r, PROBLEM_UNAVAILABLE, NULL, "%s", see_log);
-}
-
-void request_error(request *r, doppel_status status, const doppel_error *error) {
-    problem p;
-    problem_of_error(&p, r->index, status, error);
-    if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED || p.kind == PROBLEM_AWAY || p.kind == PROBLEM_UNAVAILABLE)
-        service_complain(r->service, status, error);
-    if (p.kind == PROBLEM_AWAY)
-        r->retry_after = RETRY_AFTER;
-    answer_problem(r, &p);
-}
-
-void request_refused(request *r, doppel_status status, const doppel_error *error) {
-    if (status == DOPPEL_ERROR_USAGE)
-        request_problem(r, PROBLEM_OFF, NULL, "%s", error->message);
-    else
-        request_error(r, status, error);
-}
-
-/* ---- the whole ---- */
+/* ---- created and freed ---- */
 
 request *request_create(service *s, const request_head *head) {
     request *r = calloc(1, sizeof *r);

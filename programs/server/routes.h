@@ -1,5 +1,5 @@
 /* routes.h - what the server answers to, as data: the one table of routes (routes.c), the shapes of bodies and answers
- * (shapes.c) and the kinds of problems (request.c). Dispatch, validation, /openapi.json and docs/HTTP.md all come from
+ * (shapes.c) and the kinds of problems (problems.c). Dispatch, validation, /openapi.json and docs/HTTP.md all come from
  * them. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H

@@ -191,8 +191,6 @@ enum {
 
 /* NULL: no memory. Check `done` afterwards: then the body is not needed. */
 request *request_create(service *s, const request_head *head);
-/* Whether each of a list of origins (NULL: none) is one; else *wrong is the first that is not. */
-bool origins_allowed(const char *list, doppel_slice *wrong);
 /* True: a worker has to run request->work before more can come. */
 bool request_receive(request *r, const char *bytes, size_t length);
 /* Answers with a problem if decompressing the body failed; `what`: "body" or "file", for the message. */
@@ -231,7 +229,15 @@ size_t target_decode(char *bytes, size_t length, bool query);
  * invalid. */
 bool target_next(char **query, char **name, char **value, bool *broken);
 
-/* ---- problems ---- */
+/* ---- who may send it (origins.c) ---- */
+
+/* Whether every origin of a list (NULL: none) is well-formed; else *wrong is the first that is not. */
+bool origins_allowed(const char *list, doppel_slice *wrong);
+/* Whether the Host of a request is a name of this server, and its Origin, if a page sent it, an address of this
+ * server; else a problem is the answer. */
+bool origin_allowed(request *r, const request_head *head);
+
+/* ---- problems (problems.c) ---- */
 
 typedef struct problem {
     problem_kind kind;
@@ -240,13 +246,14 @@ typedef struct problem {
     char detail[640];
 } problem;
 
-/* Makes a problem of the request's answer, replacing what was there. `pointer` (NULL: none) says where in the body.
- */
+/* Answers a request with a problem, in place of any earlier answer. */
+void request_fail(request *r, const problem *p);
+/* The same by kind and detail. `pointer` (NULL: none) says where in the body. */
 void request_problem(request *r, problem_kind kind, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The store of the request's index does not answer, or refuses writes. */
+/* 503: the store of the request's index does not answer, or refuses writes. */
 void request_away(request *r);
-/* Of an index that is damaged or cannot be opened: 503. */
+/* 503: the index is damaged or cannot be opened. */
 void request_unavailable(request *r);
 /* The same for an error of the library. */
 void request_error(request *r, doppel_status status, const doppel_error *error);
@@ -259,7 +266,7 @@ void problem_words(char *message, size_t room);
 /* `index` (NULL: none) is the index of the request. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);
 
-/* ---- shapes (shapes.c) ---- */
+/* ---- shapes (shape_check.c) ---- */
 
 /* Whether an object has a shape; the fields that an index keeps (NULL: none) are allowed where the shape says so. */
 bool shape_check(const shape_info *shape, const json *j, const json_value *object, const index_entry *index,
