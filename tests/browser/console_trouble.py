@@ -29,7 +29,7 @@ def hostile(browser, address):
             post(address, "/v1/documents", {"id": f"{one}~{copy}", "title": other, "url": f"javascript:alert({number}{copy})", "text": f"{other} {number} {text} {one}"})
     for route in ["#/groups"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
         watched.open(route, "h1")
-        page.wait_for_selector("details.group, h2:text-is('What is known')")
+        page.wait_for_selector("details.group, h2:text-is('Details')")
         if route == "#/groups":
             page.click("details.group summary")
             page.click(".group .documents button")
@@ -154,8 +154,8 @@ def signed_in(browser, address):
     page.wait_for_selector(".tile b")
     # Nothing is offered that a reader may not do.
     post(address, "/v1/documents", {"id": "clock", "text": FIRST}, OWNER)
-    for route, said in (("check", "Adding a document needs the right write, which your token does not have"), ("dedup", "Deduplicating a file needs the right write"), ("document/clock", "Removing a document needs the right write"),
-                        ("index", "Creating and dropping indexes needs the right admin")):
+    for route, said in (("check", "Adding a document requires the right “write”, which your token does not have"), ("dedup", "Deduplicating a file requires the right “write”"), ("document/clock", "Removing a document requires the right “write”"),
+                        ("index", "Creating and dropping indexes requires the right “admin”")):
         watched.open(f"#/{route}", ".needs")
         yield from is_shown(page, said, "a token that may only read")
         offered = page.locator("main button").all_inner_texts()
@@ -183,7 +183,7 @@ def signed_in(browser, address):
     watched.open("#/index", "h1:text-is('Index default')")
     page.click("text=Create an index")
     page.get_by_label("Name", exact=True).fill("n" * 64)
-    page.get_by_role("button", name="Make it").click()
+    page.get_by_role("button", name="Create").click()
     page.wait_for_selector("h1:has-text('nnn')")
     for width in (1280, 360):
         page.set_viewport_size({"width": width, "height": 800})
@@ -206,7 +206,7 @@ def server_gone(browser, address, server):
     page.fill("input[type=search]", "anything")
     page.keyboard.press("Enter")
     page.wait_for_selector(".problem")
-    yield from is_shown(page, "The server does not respond", "without a server")
+    yield from is_shown(page, "The server is not responding", "without a server")
     yield from watched.close()
     again = subprocess.Popen(server.args, stderr=subprocess.PIPE, text=True)
     try:

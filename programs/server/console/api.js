@@ -6,7 +6,7 @@ export class Problem extends Error {
     super(body.detail || body.title || `The server answered ${status}.`);
     this.status = status;
     this.kind = (body.type || "").split(":").pop();
-    this.title = body.title || "That did not work";
+    this.title = body.title || "Something went wrong";
     this.pointer = body.pointer;
     this.line = body.line;
   }
@@ -36,7 +36,7 @@ async function send(method, path, body, signal, type = "application/json") {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, {
-      title: "The server does not respond",
+      title: "The server is not responding",
       detail: "It may have been stopped, or the connection was lost.",
     });
   }

@@ -1,5 +1,5 @@
-// Pictures of figures, as inline SVG. A chart is a figure with `update(...)`; it is drawn as wide as there is room, and
-// its figures are below it as a table, for those who cannot see it or want exact values.
+// Charts, as inline SVG. A chart is a figure with `update(...)`; it is drawn as wide as its place, with its values below
+// it as a table, for readers who cannot see it or want exact values.
 import {box, el, svg, table} from "./dom.js";
 import {clock, count, percent} from "./format.js";
 

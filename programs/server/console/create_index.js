@@ -5,13 +5,13 @@ import {working} from "./problem.js";
 
 const PRESETS = [
   ["general", "general: documents of any kind"],
-  ["crawl", "crawl: pages, 30 days, little memory"],
-  ["article", "article: by the words, in any order"],
+  ["crawl", "crawl: web pages, 30 days, little memory"],
+  ["article", "article: by their words, in any order"],
 ];
 const COPIES = [
-  ["skip", "are counted"],
-  ["link", "are remembered by URL"],
-  ["store", "are stored"],
+  ["skip", "skip: only counted"],
+  ["link", "link: linked to their original"],
+  ["store", "store: stored like any document"],
 ];
 
 function makeForm() {
@@ -24,11 +24,11 @@ function makeForm() {
   };
 }
 
-// choose(name): shows the index that was made.
+// choose(name): shows the new index.
 export function createForm(choose, signal) {
   const asked = makeForm();
   const place = box("place");
-  const submit = el("button", {type: "submit"}, "Make it");
+  const submit = el("button", {type: "submit"}, "Create");
   const make = async () => {
     const body = {preset: asked.preset.value, keepText: asked.keep.checked, onDuplicate: asked.copies.value};
     const made = await createIndex(asked.name.value, body, signal);

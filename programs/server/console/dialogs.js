@@ -1,8 +1,8 @@
-// Questions: whether something is to be done, and for a token.
+// Dialogs: a confirmation, and the question for a token.
 import {box, el, field} from "./dom.js";
 import {session} from "./session.js";
 
-// Shows a dialog, and returns what `given` makes of the answer. Enter agrees, unless the focus is on Cancel.
+// Shows a dialog; resolves with given(agreed). Enter agrees, unless the focus is on Cancel.
 function ask(title, body, agree, given) {
   const id = "dialog-title";
   const cancel = el(
@@ -25,7 +25,7 @@ function ask(title, body, agree, given) {
   );
 }
 
-// True when it is to be done.
+// Resolves with whether the user agreed.
 export const confirm = (title, text, verb) =>
   ask(title, el("p", null, text), {verb, class: "danger"}, agreed => agreed);
 
@@ -57,7 +57,7 @@ function showToken(wasWrong) {
       {role: wasWrong ? "alert" : null},
       wasWrong ? "This token is not valid." : "This server requires a token.",
     ),
-    field("Token", input, "It is kept in this tab until you close the tab or sign out."),
+    field("Token", input, "It is kept until you close this tab or sign out."),
   );
   return ask("Sign in", body, {verb: "Sign in", class: "first"}, agreed => {
     if (!agreed) return false;

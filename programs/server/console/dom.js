@@ -48,8 +48,8 @@ export function form(properties, send, ...children) {
 export const box = (kind, ...children) => el("div", {class: kind}, ...children);
 export const button = (text, click, properties) => el("button", {type: "button", ...properties, on: {click}}, text);
 export const soft = (...children) => el("p", {class: "soft"}, ...children);
-// A sentence in place of what the caller may not do.
-export const needs = (right, what) => el("p", {class: "soft needs"}, `${what} needs the right ${right}, which your token does not have.`);
+// A sentence shown in place of what the caller may not do.
+export const needs = (right, what) => el("p", {class: "soft needs"}, `${what} requires the right “${right}”, which your token does not have.`);
 export const card = (title, ...children) => el("section", {class: "card"}, el("h2", null, title), ...children);
 export const lead = (...children) => el("p", {class: "lead"}, ...children);
 
@@ -76,7 +76,7 @@ export function facts(rows) {
   );
 }
 
-// Roles are named because style sheets lay some tables out in other ways.
+// The roles are explicit because style sheets give some tables another layout.
 export function table(caption, heads, rows, numbers = []) {
   const kind = i => (numbers.includes(i) ? "number" : null);
   const row = cells => el("tr", {role: "row"}, cells);
@@ -105,7 +105,7 @@ export function table(caption, heads, rows, numbers = []) {
   );
 }
 
-// A place for what a form brings: its heading gets the focus when it is there.
+// Shows the result of a form, and moves the focus to its heading.
 export function outcome(root, ...children) {
   root.replaceChildren(...children.flat().filter(Boolean));
   const heading = root.querySelector("h2, h3");
@@ -117,7 +117,7 @@ export function outcome(root, ...children) {
 
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// A figure with its label; set(text, note) changes it. kind: of a colour that charts have, too.
+// A figure with its label; set(text, note) changes it. kind: the class of a chart's part, for its colour.
 export function tile(label, kind) {
   const value = el("b", null, "–"),
     note = el("span", {class: "note"});

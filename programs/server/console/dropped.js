@@ -53,7 +53,7 @@ export async function fromInput(input) {
   return {file: await asLines(found, name), folder: name};
 }
 
-// What was dropped on another page, for the page that takes it.
+// What was dropped on another page, until page_dedup.js takes it.
 let waiting = null;
 export const hold = promise => {
   waiting = promise;
@@ -68,7 +68,7 @@ export const taken = () => {
 export function takesFiles(place, take, {anywhere = false} = {}) {
   let depth = 0;
   const has = event => event.dataTransfer && [...event.dataTransfer.types].includes("Files");
-  // Elements inside that take a text themselves go first.
+  // Elements inside that take files themselves have precedence.
   const mine = event => has(event) && !event.defaultPrevented && !(anywhere && event.target.closest?.(".source, .drop"));
   const over = on => place.classList.toggle("over", on);
   const listen = (name, act) => place.addEventListener(name, event => mine(event) && act(event));

@@ -1,4 +1,4 @@
-// What figures mean, in words.
+// Verdicts, measures and settings, in words.
 import {plain} from "./dom.js";
 import {bytes, count, many, percent, seconds, share} from "./format.js";
 
@@ -11,16 +11,16 @@ export const REASONS = {
 // One sentence on why a stored document is a copy.
 export function reasonInWords(reason, evidence) {
   const e = evidence || {};
-  if (reason === "exact_url") return "It has the same URL in canonical form.";
+  if (reason === "exact_url") return "Its canonical URL is the same.";
   if (reason === "title_similarity")
     return `Their titles are ${share(e.titleSimilarity)} similar.`;
-  if (e.sameDigest) return "It has exactly the same words; case, punctuation and spaces do not count.";
+  if (e.sameDigest) return "It has exactly the same words; case, punctuation and spacing are ignored.";
   if (e.similarity !== null && e.similarity !== undefined)
-    return `The two share ${share(e.similarity)} of their runs of words.`;
+    return `They share ${share(e.similarity)} of their runs of words.`;
   return `Their fingerprints differ in only ${many(e.distance, "bit")}.`;
 }
 
-// Of a document that is no copy, below the `threshold`.
+// How near a document is that is not a copy: below the `threshold`.
 export const nearness = (one, threshold) =>
   one.similarity !== null ? share(one.similarity, threshold) : `${many(one.distance, "bit")} apart`;
 
@@ -34,14 +34,14 @@ const passagesIn = compared => many(compared.passages.length, "shared passage");
 // `known` as verdictCard takes it.
 export function verdictOf({verdict, original, nearest, least, compared, stats}) {
   const e = verdict.evidence;
-  if (verdict.known) return {kind: "Known", parts: ["It was added before under this id."]};
+  if (verdict.known) return {kind: "Known", parts: ["It was already added under this id."]};
   if (!verdict.isDuplicate) {
     const kind = verdict.replaced ? "New version" : "New";
     if (nearest) {
       const figure = nearness(nearest, stats.near === "similarity" ? stats.similarity : undefined);
       return {kind, parts: ["The nearest is ", {stored: nearest}, ": ", {figure}, figure.endsWith("%") ? " similar." : "."]};
     }
-    if (verdict.replaced) return {kind, parts: ["It replaced the old one."]};
+    if (verdict.replaced) return {kind, parts: ["It replaced the earlier version."]};
     if (least === null) return {kind, parts: ["Neither its URL nor its title is known."]};
     return {kind, parts: [`No known document is more than ${percent(least)} similar.`]};
   }
@@ -59,19 +59,19 @@ export function verdictOf({verdict, original, nearest, least, compared, stats}) 
   return {kind: "Copy", parts: parts()};
 }
 
-const nameOf = stored => (stored ? plain(stored.title || stored.url || stored.id) : "a document that is known");
+const nameOf = stored => (stored ? plain(stored.title || stored.url || stored.id) : "a known document");
 
 export const inWords = ({kind, parts}) =>
   `${kind}: ${parts.map(part => (typeof part === "string" ? part : (part.figure ?? nameOf(part.stored)))).join("")}`;
 
-// [name, value, what it means] of each thing that was measured; what was not is left out.
+// [name, value, what it means] of each measure; those that were not taken are left out.
 export function evidenceRows(e) {
   const known = value => value !== null && value !== undefined;
   return [
     [
       "Same URL",
       e.sameUrl ? "yes" : "no",
-      "Canonical forms are compared: without tracking parameters, fragments and the like.",
+      "Canonical URLs are compared, without tracking parameters, fragments and the like.",
     ],
     ["Same words", e.sameDigest ? "yes" : "no", "The digests of all words are compared."],
     known(e.similarity) && [
@@ -81,7 +81,7 @@ export function evidenceRows(e) {
         ? "Runs of words in both, as a share of those in either; counted, not estimated."
         : "Runs of words in both, as a share of those in either.",
     ],
-    known(e.containment) && ["Containment", share(e.containment), "The share of this document that the other one contains."],
+    known(e.containment) && ["Containment", share(e.containment), "The share of this document’s runs of words that the other one contains."],
     known(e.distance) && [
       "Distance",
       many(e.distance, "bit"),
@@ -90,7 +90,7 @@ export function evidenceRows(e) {
     known(e.titleSimilarity) && [
       "Title similarity",
       share(e.titleSimilarity),
-      "1 less the share of characters that have to be changed.",
+      "1 minus the share of characters that would have to change.",
     ],
   ].filter(Boolean);
 }
@@ -137,7 +137,7 @@ export function measureRows(c) {
   ];
 }
 
-// How similar two texts are, as a verdict; by which threshold the scale below it says.
+// How similar two texts are, as a verdict.
 export function likeness(c, threshold) {
   const figure = c.similarity === null ? null : share(c.similarity, threshold);
   if (c.sameDigest) return {kind: "Copies", parts: ["A and B have exactly the same words."]};
@@ -151,7 +151,7 @@ export function likeness(c, threshold) {
   return {kind: "Not copies", parts: ["A and B are ", {figure}, ` similar${within}: ${passagesIn(c)}.`]};
 }
 
-// How much of each the other has; `said`: how much of A, was said before.
+// How much of each is in the other; `said`: the share of A is already known.
 export function within(c, a, b, said = false) {
   if (c.containmentAB === null || c.containmentBA === null) return null;
   const back = share(c.containmentBA);
@@ -163,7 +163,7 @@ export function within(c, a, b, said = false) {
 const PRESETS = {
   general: "for documents of any kind",
   crawl: "for crawlers: little memory, only slightly changed pages, 30 days",
-  article: "for articles: by their words, whatever the order",
+  article: "for articles: by their words, in any order",
 };
 export const presetInWords = preset => (preset ? `${preset}, ${PRESETS[preset] || "a preset"}` : "settings of its own");
 
@@ -177,18 +177,18 @@ export function recipeInWords(recipe) {
 
 export const nearInWords = s =>
   s.near === "similarity"
-    ? `A copy shares at least ${percent(s.similarity)} of the passages`
+    ? `A copy shares at least ${percent(s.similarity)} of its runs of words with the original`
     : `A copy's fingerprint differs in at most ${many(s.distance, "bit")}`;
 
 export const DUPLICATES = {
-  skip: "are only counted at their original",
-  link: "are remembered by id, URL and title under their original",
-  store: "are stored like any document, but never as originals",
+  skip: "are only counted (skip)",
+  link: "are linked to their original, without their texts (link)",
+  store: "are stored like any document, but never become originals (store)",
 };
 export const DURABILITY = {
-  batch: "An add is answered once it is on disk; simultaneous adds share one commit",
-  each: "An add is answered once it is on disk; each has its own commit",
-  none: "An add is answered at once, and on disk within a second",
+  batch: "An add is answered once it is on disk; simultaneous adds share a commit (batch)",
+  each: "An add is answered once it is on disk; each has its own commit (each)",
+  none: "An add is answered at once, and is on disk within a second (none)",
 };
 
 export function planInWords(s) {
@@ -198,5 +198,5 @@ export function planInWords(s) {
 }
 
 export const rememberedFor = ttl => (ttl ? seconds(ttl) : "for ever");
-// Of few documents it says nothing: what is set aside counts more.
+// With few documents, most of the memory is reserved space, so the quotient means nothing.
 export const perDocument = (size, documents) => (documents >= 10000 ? `${bytes(size / documents)} a document` : null);

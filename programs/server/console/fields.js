@@ -151,17 +151,17 @@ function fieldTable(fields, chosen) {
       values.length ? values.map(value => el("div", {class: "sample"}, name(beginning(value)))) : soft("–"),
     ];
   });
-  const made = table("Its fields, and what its first records have in them", ["Field", "First values"], rows);
+  const made = table("The fields, with values of the first records", ["Field", "First values"], rows);
   made.classList.add("fields");
   return made;
 }
 
-// What is wrong with a choice of fields for the text; null: nothing.
+// Why a choice of fields cannot be used; null: it can.
 function refusalOf(picked) {
-  if (!picked.length) return "Choose the field that has the text, or several.";
+  if (!picked.length) return "Choose one or more fields.";
   const comma = picked.find(one => one.includes(","));
   return picked.length > 1 && comma !== undefined
-    ? `A field whose name has a comma can only be chosen alone: ${plain(comma)}`
+    ? `A field with a comma in its name cannot be combined with others: ${plain(comma)}`
     : null;
 }
 
@@ -175,24 +175,24 @@ export function chooser(file, fields, chosen, take) {
   const id = el(
     "select",
     null,
-    options(usual.id ? ids : [["", "the number of the line"], ...ids], chosen.idKey ?? usual.id ?? ""),
+    options(usual.id ? ids : [["", "the line number"], ...ids], chosen.idKey ?? usual.id ?? ""),
   );
   const unlessUsual = (picked, one) => (picked === one || picked === "" ? undefined : picked);
   const submit = () => {
     const boxes = [...list.querySelectorAll("input")],
       picked = fields.filter((_, i) => boxes[i].checked).map(one => one.name),
       refusal = refusalOf(picked);
-    if (refusal) place.replaceChildren(problemCard({title: "Which field has the text?", message: refusal}));
+    if (refusal) place.replaceChildren(problemCard({title: "Which field contains the text?", message: refusal}));
     else take({textKey: unlessUsual(picked.join(","), usual.text), idKey: unlessUsual(id.value, usual.id)});
   };
   return card(
-    "Which field has the text?",
-    el("p", null, !usual.text && ["No field of ", name(file.name), " is called text or html. "], "Copies are found by it alone. Of several fields, the values are joined."),
+    "Which field contains the text?",
+    el("p", null, !usual.text && ["No field of ", name(file.name), " is named text or html. "], "Only the text is compared. If you choose several fields, their values are joined."),
     form(
       null,
       submit,
       box("scrolls", list),
-      box("narrow", field("The id of a document", id)),
+      box("narrow", field("Document id", id)),
       box("buttons", el("button", {type: "submit", class: "first"}, "Find copies")),
     ),
     place,

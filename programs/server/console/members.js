@@ -1,5 +1,5 @@
-// The copies that an index remembers under a document, each with why it is one and, where both texts are kept, what of
-// it the original has.
+// The copies of a document that an index remembers, each with the reason and, where both texts are kept, with the text
+// that it shares with the original.
 import {compare, copiesOf, get, orNull} from "./api.js";
 import {box, button, card, el, name, soft} from "./dom.js";
 import {reasonInWords} from "./explain.js";
@@ -16,7 +16,7 @@ export async function bothTexts(original, copy, signal) {
   if (!kept.text) return soft("The two texts cannot be shown: the index does not keep texts (--keep-text).");
   if (!copy.text)
     return soft(
-      "The text of this copy is not kept: an index keeps texts of copies only with --on-duplicate store.",
+      "The text of this copy is not kept: an index keeps the texts of copies only with --on-duplicate store.",
     );
   const compared = await compare({a: {text: kept.text}, b: {text: copy.text}}, signal);
   return twoTexts(
@@ -30,7 +30,7 @@ export async function bothTexts(original, copy, signal) {
 async function member(original, id, signal) {
   const copy = await get(id, signal);
   return [
-    el("p", null, reasonInWords(copy.reason, copy.evidence), " ", documentLink(copy.id, "Its page")),
+    el("p", null, reasonInWords(copy.reason, copy.evidence), " ", documentLink(copy.id, "Details")),
     await bothTexts(original, copy, signal),
     folded("Measures", evidenceTable(copy.evidence)),
   ];
@@ -51,7 +51,7 @@ function row(original, copy, shown, signal) {
   );
 }
 
-// Those of an original that the index remembers, a page at a time. The document `but` says that it is the one shown.
+// The remembered copies of an original, a page at a time; `but` is the document of the page itself.
 async function listed(id, original, but, signal) {
   const list = el("ul", {class: "documents"}),
     place = el("div");
@@ -67,9 +67,9 @@ async function listed(id, original, but, signal) {
   return {list, made: el("div", null, list, place)};
 }
 
-// Of copies that are not listed it is not known whether they came again under an id that was there, or were removed.
+// Copies that were counted but are not listed.
 const counted = (n, more = "") =>
-  `${many(n, `${more}copy`, `${more}copies`)} counted, but not remembered: the same document again, or removed since.`;
+  `${many(n, `${more}copy`, `${more}copies`)} counted, but not in the index: added again under the same id, or removed since.`;
 
 // Of a document as the server stores it: its copies, or those of its original.
 export async function copiesCard(d, s, signal) {
@@ -82,8 +82,8 @@ export async function copiesCard(d, s, signal) {
       "p",
       null,
       "This is a copy of ",
-      original ? documentLink(original.id, original.title || original.id) : [name(d.originalId), ", which was removed"],
-      "; these are the copies of that one:",
+      original ? documentLink(original.id, original.title || original.id) : [name(d.originalId), ", which is no longer in the index"],
+      ". All copies of that document:",
     ),
     made,
   );

@@ -1,5 +1,5 @@
-// How near "near" is when similar documents are asked for. Below what an index was made for, a search may compare all
-// documents: that is done by itself only while they are few.
+// Similar documents, from a similarity that the reader chooses. Below the threshold of the index a search may compare all
+// documents: by default only where there are at most FEW.
 import {similar, similarTo, stats} from "./api.js";
 import {box, card, el, field, options} from "./dom.js";
 import {nearList} from "./verdict.js";
@@ -36,5 +36,5 @@ export async function nearSection(what, signal) {
     }),
   );
   await fill();
-  return card(what.title || "The nearest documents", box("narrow", field("How similar", choose)), list);
+  return card(what.title || "The nearest documents", box("narrow", field("Similarity", choose)), list);
 }

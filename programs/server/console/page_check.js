@@ -80,7 +80,7 @@ async function storedCopy({verdict, stats: s}, last, signal) {
   return stored && stored.id === verdict.id && stored.originalId && stored.number > last ? stored : null;
 }
 
-// What an add has done, in a sentence; what it has stored can be removed again.
+// What an add did, in a sentence, with Undo where it stored something.
 async function addedLine(known, last, signal) {
   const {verdict} = known,
     place = box("place"),
@@ -94,7 +94,7 @@ async function addedLine(known, last, signal) {
       "p",
       {class: "said"},
       verdict.id === verdict.originalId
-        ? "The same document once more: counted as a copy of its original, and not stored again."
+        ? "The same document again: counted as a copy of its original, and not stored again."
         : "Counted as a copy of its original, and not stored itself.",
     );
   const line = box("line added", el("p", {class: "said"}, copy ? "Counted as a copy of its original, and stored as " : "Added as ", link, "."));
@@ -102,7 +102,7 @@ async function addedLine(known, last, signal) {
     working(undo, place, async () => {
       await remove(verdict.id, signal);
       forgetText(verdict.id);
-      const said = `Removed again.${copy ? " Its original still counts it." : ""}`;
+      const said = `Removed.${copy ? " Its original still counts it as a copy." : ""}`;
       line.replaceChildren(el("p", {class: "said"}, said));
       announce(said);
     }),
@@ -114,11 +114,11 @@ async function addedLine(known, last, signal) {
 function addCard(verdict, again) {
   if (!may("write")) return null;
   const about = verdict.isDuplicate
-    ? "If you add it, it is counted as a copy of its original."
-    : "Add it to find its copies later.";
+    ? "Add it to count it as a copy of its original."
+    : "Add it, and later copies will be recognised.";
   return card(
-    "Remember it?",
-    soft(`It was only checked, not added. ${about}`),
+    "Add it?",
+    soft(`So far it was only checked. ${about}`),
     el("button", {type: "button", class: "first", on: {click: again}}, "Add it"),
   );
 }
@@ -128,7 +128,7 @@ async function run(asked, place, adds, signal) {
   if (!body) {
     outcome(
       place,
-      problemCard({title: "Nothing to check", message: "Give a text, a page, a title or a URL."}),
+      problemCard({title: "Nothing to check", message: "Enter a text, a page, a title or a URL."}),
     );
     return;
   }
@@ -178,7 +178,7 @@ export async function show(root, route, signal) {
         "three",
         field("Title", asked.title),
         field("URL", asked.url),
-        field("Id", asked.id, "Default: made from the URL or the text."),
+        field("Id", asked.id, "If empty, it is made from the URL or the text."),
       ),
       box("buttons", checkIt, may("write") && addIt),
       !may("write") && needs("write", "Adding a document"),

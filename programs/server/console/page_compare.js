@@ -30,7 +30,7 @@ async function run(asked, place, signal) {
   const a = asked.a.side(),
     b = asked.b.side();
   if (!a || !b) {
-    outcome(place, problemCard({title: "One side is empty", message: "Give a text or a page on both sides."}));
+    outcome(place, problemCard({title: "One side is empty", message: "Enter a text or a page on both sides."}));
     return;
   }
   const compared = await compare({a, b, recipe: asked.recipe.value, minWords: Number(asked.words.value) || 5}, signal);
@@ -82,7 +82,7 @@ export async function show(root, route, signal) {
       {class: "card"},
       () => working(submit, place, () => run(asked, place, signal)),
       box("two", asked.a.box, asked.b.box),
-      box("three", field("Recipe", asked.recipe), field("Passages of at least this many words", asked.words)),
+      box("three", field("Recipe", asked.recipe), field("Shortest passage, in words", asked.words)),
       box("buttons", submit),
     ),
     place,

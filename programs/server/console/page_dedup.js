@@ -40,7 +40,7 @@ async function exampleCard(example, threshold, signal) {
       `${share(example.similarity, threshold)} similar: `,
       copies ? "copies of each other" : "not copies of each other",
     ),
-    (a.cut || b.cut) && soft("The beginning of each."),
+    (a.cut || b.cut) && soft("Only the beginning of each text is shown."),
     twoTexts(
       {title: "the first", name: a.id, text: a.text},
       {title: "the second", name: b.id, text: b.text},
@@ -90,7 +90,7 @@ function inWords(run, what) {
     (run.empty ? ` ${many(run.empty, "document")} ${run.empty === 1 ? "has no words and is" : "have no words and are"} kept.` : "");
   if (run.state === "failed") return run.why;
   if (run.state === "done")
-    return `${bytes(run.received)} analysed.${read} The file is deleted at ${clock(run.expires)}, or when you delete it or drop another one.`;
+    return `${bytes(run.received)} analysed.${read} The file will be deleted at ${clock(run.expires)}, or earlier if you delete it or drop another one.`;
   if (run.state === "receiving") return `${bytes(run.received)} of ${bytes(what.file.size)} sent; ${many(run.documents, "document")} analysed so far.`;
   return `Upload complete; ${many(run.documents, "document")} analysed so far.`;
 }
@@ -143,7 +143,7 @@ class Watch {
       (this.ready = el("section", {class: "card", hidden: true})),
       v.pairs,
       v.why,
-      el("section", null, el("h2", null, "Groups, the largest first"), v.list),
+      el("section", null, el("h2", null, "Groups, largest first"), v.list),
     );
     root.replaceChildren(
       el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), box("sending", v.bar, v.state), v.keys),
@@ -177,7 +177,7 @@ class Watch {
         idKey || usual.id ? name(idKey || usual.id) : "the line number",
         ".",
       ),
-      button("Read other fields", again),
+      button("Choose other fields", again),
     );
   }
 
@@ -203,12 +203,12 @@ class Watch {
     this.ready.replaceChildren(
       el("h2", null, "Download"),
       box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), may("write") && deleteNow),
-      el("p", {class: "soft"}, "The same in a terminal:"),
+      el("p", {class: "soft"}, "The same on the command line:"),
       this.command,
       box(
         "buttons",
-        copyButton(() => asCommand(this.what, this.threshold), "command"),
-        !this.what.folder && copyButton(() => asCurl(this.what, this.threshold), "curl"),
+        copyButton(() => asCommand(this.what, this.threshold), "command", this.command),
+        !this.what.folder && copyButton(() => asCurl(this.what, this.threshold), "curl", this.command),
       ),
       this.place,
     );
@@ -249,8 +249,8 @@ class Watch {
         : el(
             "p",
             {class: "nothing"},
-            `No two documents are at least ${percent(lowest(this.run))} similar without having the same words. `,
-            this.run.thresholds[0].removed === 0 && ["Passages that one has borrowed from another are found in a terminal: ", el("code", null, asOverlap(this.what))],
+            `Apart from exact copies, no two documents are at least ${percent(lowest(this.run))} similar. `,
+            this.run.thresholds[0].removed === 0 && ["To find passages that one document shares with another, run: ", el("code", null, asOverlap(this.what))],
           ),
     );
   }
@@ -415,14 +415,14 @@ export async function show(root, route, signal) {
   const drop = box(
     "drop card",
     (invitation = el("p", {class: "large"}, "Drop a file or a folder here")),
-    soft("JSONL, JSON, CSV, TSV, WARC, mbox, text or pages; .gz, .zst, .bz2 and .xz too. A folder is read file by file."),
+    soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). Each file of a folder is a document."),
     box("buttons", ...choose(false), ...choose(true)),
   );
   takesFiles(drop, start);
   root.append(
     el("h1", null, "Deduplicate a file"),
     lead(
-      "Find the copies in a file. It is analysed on the server while it is sent, and deleted after an hour. Nothing is added to an index.",
+      "Find the copies in a file. The server analyses it while it arrives and deletes it later; nothing is added to an index.",
     ),
     may("write") ? drop : needs("write", "Deduplicating a file"),
     place,

@@ -1,4 +1,4 @@
-// A document: what is known of it, what is similar, its copies; and a button that removes it.
+// A document: its details, its copies, similar documents; and a button that removes it.
 import {get, orNull, remove, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {box, card, el, facts, name, needs, plain, soft} from "./dom.js";
@@ -25,13 +25,13 @@ function about(d) {
     plain(typeof value === "object" ? JSON.stringify(value) : value),
   ]);
   return card(
-    "What is known",
+    "Details",
     facts([
       ["Id", name(d.id)],
       ["URL", address(d.url)],
       ["Canonical URL", d.canonicalUrl && d.canonicalUrl !== d.url ? name(d.canonicalUrl) : null],
       ["Added", time(d.added)],
-      ["Forgotten", d.expires ? time(d.expires) : "never"],
+      ["Expires", d.expires ? time(d.expires) : "never"],
       ["Words", count(d.words)],
       ["Copies", d.originalId ? null : d.duplicates ? `${count(d.duplicates)}, the last ${time(d.lastDuplicate)}` : "none"],
       ["Fingerprint", el("code", null, d.fingerprint)],
@@ -49,19 +49,19 @@ async function copyOf(d, signal) {
     verdictOf({verdict: {isDuplicate: true, reason: d.reason, evidence: d.evidence}, original}),
     true,
     d.reason === "content_hash" && scaleOf(d.evidence, s),
-    original ? await bothTexts(original, d, signal) : soft("Its original, ", name(d.originalId), ", was removed."),
+    original ? await bothTexts(original, d, signal) : soft("Its original, ", name(d.originalId), ", is no longer in the index."),
     folded("Measures", evidenceTable(d.evidence)),
   );
 }
 
 async function removeDocument(d, signal) {
   const copies = d.aliases.length
-    ? ` What is linked to it (${many(d.aliases.length, "copy", "copies")}) no longer matches, either.`
+    ? ` ${many(d.aliases.length, "linked copy", "linked copies")} will no longer match either.`
     : "";
   if (
     !(await confirm(
       "Remove this document?",
-      `Its copies will count as new documents.${copies} This cannot be undone.`,
+      `Copies of it that come later will count as new documents.${copies} This cannot be undone.`,
       "Remove",
     ))
   )

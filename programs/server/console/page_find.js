@@ -6,10 +6,10 @@ import {problemCard, working} from "./problem.js";
 import {session} from "./session.js";
 import {documentLink} from "./verdict.js";
 
-// Of which document it is a copy, or how many copies it has.
+// Which document it is a copy of, or how many copies it has.
 const copiesInWords = stored =>
   stored.originalId
-    ? ["a copy of ", name(stored.originalId), stored.originalGone && ", which was removed"]
+    ? ["a copy of ", name(stored.originalId), stored.originalGone && ", which is no longer in the index"]
     : stored.duplicates
       ? many(stored.duplicates, "copy", "copies")
       : "no copies";
@@ -43,9 +43,9 @@ async function byTitle(title, signal) {
 async function nothing(signal) {
   const s = await stats(signal);
   const titles = s.titles
-    ? `Titles of at least ten characters are found if they are ${percent(s.titleSimilarity)} similar.`
+    ? `Titles of ten or more characters are found if they are at least ${percent(s.titleSimilarity)} similar.`
     : "This index does not compare titles.";
-  const about = "Ids must match exactly. URLs may be in any form of the same address. ";
+  const about = "An id must match exactly; a URL may be written in any equivalent form. ";
   return card("Nothing found", soft(about, titles));
 }
 
@@ -92,7 +92,7 @@ function browse(signal) {
         ? button("Show more", () => more(page.next))
         : list.childElementCount
           ? ""
-          : el("p", {class: "nothing"}, "None."),
+          : el("p", {class: "nothing"}, "No documents."),
     );
   }
   const again = () => {
@@ -104,7 +104,7 @@ function browse(signal) {
   kind.addEventListener("change", again);
   host.addEventListener("change", again);
   again();
-  return card("All documents", box("two", field("Which", kind), field("Of this host", host)), list, place);
+  return card("All documents", box("two", field("Show", kind), field("Host", host)), list, place);
 }
 
 export async function show(root, route, signal) {
@@ -117,7 +117,7 @@ export async function show(root, route, signal) {
       const wanted = input.value.trim();
       if (wanted) await run(wanted, place, signal);
       else
-        outcome(place, problemCard({title: "Nothing to find", message: "Give an id, a URL or a title."}));
+        outcome(place, problemCard({title: "Nothing to find", message: "Enter an id, a URL or a title."}));
     });
   const send = () => {
     history.replaceState(null, "", `#/find?q=${encodeURIComponent(input.value.trim())}`);

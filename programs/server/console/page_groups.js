@@ -30,7 +30,7 @@ function group(one, signal) {
       1 + one.duplicates,
       el("h2", null, name(one.title || one.url || one.id)),
       copiesInWords(one),
-      one.lastDuplicate ? `. The last one: ${time(one.lastDuplicate)}.` : "",
+      one.lastDuplicate ? `; the last one ${time(one.lastDuplicate)}` : "",
     ),
     place,
   );
@@ -56,7 +56,7 @@ export async function show(root, route, signal) {
   const list = el("div");
   root.append(
     el("h1", null, "Groups of copies"),
-    el("p", {class: "lead"}, "The originals with the most copies, the largest group first. Show a copy to see what it shares with its original."),
+    el("p", {class: "lead"}, "The originals with the most copies, largest group first. Show a copy to see what it shares with its original."),
     list,
   );
   async function fill(limit) {

@@ -1,4 +1,4 @@
-// Index: its settings, its size, and what can be done with it; all indexes of the server.
+// Index: its settings, contents and maintenance; all indexes of the server.
 import {backup, compact, dropIndex, expire, indexes, stats} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, card, el, facts, needs, soft, table} from "./dom.js";
@@ -18,9 +18,9 @@ import {working} from "./problem.js";
 import {may, session} from "./session.js";
 
 function titlesInWords(s) {
-  if (!s.titles) return "are not looked at";
+  if (!s.titles) return "are not compared";
   const veto = s.titleVeto ? ", unless the texts are quite different" : "";
-  return `A title that is at least ${percent(s.titleSimilarity)} similar is a copy${veto}`;
+  return `A document whose title is at least ${percent(s.titleSimilarity)} similar is a copy${veto}`;
 }
 
 function made(s) {
@@ -30,7 +30,7 @@ function made(s) {
       ["Preset", presetInWords(s.preset)],
       ["Recipe", recipeInWords(s.recipe), el("br"), el("code", null, s.recipe)],
       ["Near", nearInWords(s)],
-      ["Short texts", `With fewer than ${many(s.minWords, "word")}, only the same words are a copy`],
+      ["Short texts", `With fewer than ${many(s.minWords, "word")}, a text is a copy only if its words are the same`],
       ["Titles", titlesInWords(s)],
       ["Plan", planInWords(s)],
       ["Copies", DUPLICATES[s.onDuplicate] || s.onDuplicate],
@@ -48,11 +48,11 @@ function sizes(s) {
     facts([
       ["Documents", `${count(s.documents)} and ${many(s.copies, "copy", "copies")}`],
       ["Added", s.oldest ? `${time(s.oldest)} to ${time(s.newest)}` : "none yet"],
-      ["On the disk", `${bytes(s.diskBytes)}, of which ${bytes(s.freeBytes)} can be used again`],
+      ["On disk", `${bytes(s.diskBytes)}, of which ${bytes(s.freeBytes)} are free`],
       ["In memory", memory(s.memoryBytes)],
-      ["Names", `${bytes(s.keysBytes)} for ids, URLs and digests`],
-      ["Content", `${bytes(s.nearBytes)} for fingerprints or signatures`],
-      ["Titles", `${bytes(s.titleBytes)}; with names and content, this is what is in memory`],
+      ["Keys in memory", `${bytes(s.keysBytes)} for ids, URLs and digests`],
+      ["Content in memory", `${bytes(s.nearBytes)} for fingerprints or signatures`],
+      ["Titles in memory", bytes(s.titleBytes)],
       ["Commits", `${count(s.commits)}${s.failedCommits ? `, and ${count(s.failedCommits)} that failed` : ""}`],
       ["Damaged records", s.damaged ? count(s.damaged) : "none"],
       ["Opened", `${seconds(s.uptimeSeconds)} ago, in ${s.openSeconds.toFixed(1)} s`],
@@ -94,7 +94,7 @@ function actions(signal) {
       action(
         "write",
         "Remove expired documents",
-        "They no longer match; this frees their space now.",
+        "They no longer match; this frees their space at once.",
         "Remove expired",
         async () => `${many((await expire(signal)).expired, "document")} removed.`,
       ),
@@ -102,7 +102,7 @@ function actions(signal) {
         if (
           !(await confirm(
             "Compact this index?",
-            "The index stays in use; this takes a while for a large index.",
+            "The index stays in use. A large one takes a while.",
             "Compact",
           ))
         )

@@ -36,15 +36,15 @@ function timesTable(s) {
   );
 }
 
-// What to do with an index that has nothing yet.
+// First steps, shown while the index is empty.
 function welcome() {
   const link = (page, text) => el("a", {href: `#/${page}`}, text);
   return el(
     "section",
     {class: "card welcome", hidden: true},
     el("h2", null, "This index is empty"),
-    el("p", null, link("check", "Check two versions of an article"), ", and see what a verdict looks like;"),
-    el("p", null, link("dedup", "drop a file"), " on any page, and see which of its documents are copies;"),
+    el("p", null, link("check", "Check two versions of an article"), " to see what a verdict looks like;"),
+    el("p", null, link("dedup", "drop a file"), " on any page to see which of its documents are copies;"),
     el("p", null, "or ", link("compare", "compare two texts"), "."),
   );
 }
@@ -118,7 +118,7 @@ function live(p, state, signal) {
     const times = JSON.stringify([s.checkTime, s.addTime, s.commitTime]);
     if (times !== key) p.exact.replaceChildren(el("h2", null, "Times"), timesTable(s));
     key = times;
-    state.textContent = "Live, every two seconds";
+    state.textContent = "Updated every two seconds";
   }
   return poll;
 }
@@ -135,8 +135,8 @@ export async function show(root, route, signal) {
       on: {
         click() {
           paused = !paused;
-          pause.textContent = paused ? "Go on" : "Pause";
-          state.textContent = paused ? "Paused" : "Live, every two seconds";
+          pause.textContent = paused ? "Resume" : "Pause";
+          state.textContent = paused ? "Paused" : "Updated every two seconds";
         },
       },
     },

@@ -94,7 +94,7 @@ function inWords(found) {
     return [name(found.id), ` is removed at ${at}: it is ${share(found.originalSimilarity)} similar to `, name(found.originalId), ", which is kept."];
   return found.group
     ? [name(found.id), ` is kept at ${at}, and ${many(found.group.size - 1, "copy", "copies")} of it ${found.group.size > 2 ? "are" : "is"} removed.`]
-    : [name(found.id), ` is kept: at ${at} it is a copy of no other document.`];
+    : [name(found.id), ` is kept: at ${at} it is not a copy of any other document.`];
 }
 
 // A form that asks for a document by its id. threshold(): which one is chosen. {box, again()}; again() asks once more.
@@ -119,7 +119,7 @@ export function whyForm(runId, threshold, signal) {
       put(await answer());
     } catch (error) {
       if (error.kind !== "no-document") throw error;
-      put([el("h3", null, `No document of this file has the id ${plain(asked)}.`)]);
+      put([el("h3", null, `No document in this file has the id ${plain(asked)}.`)]);
     }
   };
   const ask = () =>
@@ -135,7 +135,7 @@ export function whyForm(runId, threshold, signal) {
       form(
         {role: "search"},
         ask,
-        field("Why was a document removed?", input, "By its id. That of a document without one is FILE:LINE."),
+        field("Why was a document removed?", input, "Enter its id; a document without one has FILE:LINE."),
         box("buttons", submit),
       ),
       place,

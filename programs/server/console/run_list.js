@@ -1,4 +1,4 @@
-// The files that the server still has, of this tab, other tabs and programs: each can be opened or deleted.
+// The runs that the server holds, from this tab, other tabs and programs: each can be opened or deleted.
 import {deleteRun, orNull, runs} from "./api.js";
 import {confirm} from "./dialogs.js";
 import {announce, box, button, card, el, name, plain, soft} from "./dom.js";
@@ -6,9 +6,9 @@ import {clock, count, many, time} from "./format.js";
 import {working} from "./problem.js";
 import {session} from "./session.js";
 
-// Asks, and deletes a run; whether it was agreed to.
+// Deletes a run if the user agrees; resolves with whether it was deleted.
 export async function deleteAsked(id, file, signal) {
-  if (!(await confirm(`Delete ${plain(file)}?`, "Its result is deleted with it, here and in other tabs.", "Delete"))) return false;
+  if (!(await confirm(`Delete ${plain(file)}?`, "Its results are deleted too, here and in other tabs.", "Delete"))) return false;
   await orNull(deleteRun(id, signal));
   if (session.run === id) session.run = null;
   announce("Deleted");
@@ -19,7 +19,7 @@ const STATES = {
   receiving: () => "being sent",
   analysing: () => "being analysed",
   done: run => `${many(run.documents, "document")}, ${count(run.removed)} removed`,
-  failed: () => "could not be read",
+  failed: () => "failed",
 };
 
 function row(run, gone, signal) {
@@ -39,7 +39,7 @@ function row(run, gone, signal) {
       [
         STATES[run.state](run),
         run.created && `sent ${time(run.created)}`,
-        run.expires && `to be deleted at ${clock(run.expires)}`,
+        run.expires && `will be deleted at ${clock(run.expires)}`,
       ]
         .filter(Boolean)
         .join(" · "),
@@ -48,7 +48,7 @@ function row(run, gone, signal) {
   );
 }
 
-// A card with the list; "" where there are none.
+// A card with the list; "" if there are none.
 export async function runList(signal) {
   const found = (await runs(signal)).runs;
   if (!found.length) return "";

@@ -1,8 +1,8 @@
-// How similar something is, on a scale from 0 to 100 %, with the threshold from which it is a copy.
+// A similarity on a scale from 0 to 100 %, with the threshold from which it makes a copy.
 import {svg} from "./dom.js";
 import {percent, share} from "./format.js";
 
-// The similarity from which on a document is a copy, unless something else was chosen.
+// The default threshold.
 export const USUAL = 0.8;
 
 // value, threshold: 0 to 1; `what` follows the value.
@@ -13,7 +13,7 @@ export function scale(value, threshold, what = "similar") {
   return svg(
     "svg",
     {class: `scale ${kind}`, width: "100%", height: 66, role: "img"},
-    svg("title", null, `${share(value, threshold)} ${what}; a copy from ${percent(threshold)} on`),
+    svg("title", null, `${share(value, threshold)} ${what}; a copy from ${percent(threshold)}`),
     svg("text", {class: `value ${side(value)}`, x: at(value), y: 14}, `${share(value, threshold)} ${what}`),
     svg("rect", {class: "track", x: 0, y: 26, width: "100%", height: 12, rx: 6}),
     svg("rect", {class: "copies", x: at(threshold), y: 26, width: at(1 - threshold), height: 12, rx: 6}),
@@ -28,7 +28,7 @@ export function scale(value, threshold, what = "similar") {
 
 const bitsOf = s => Number((/simhash(\d+)/.exec(s.recipe) || [])[1] || 64);
 
-// The scale of what an index goes by, by its statistics; null: that was not measured on these two.
+// The scale of the measure that an index decides by, from its statistics; null: it was not taken on these two.
 export function scaleOf({similarity, distance}, s) {
   const known = value => value !== null && value !== undefined;
   if (s.near === "similarity") return known(similarity) ? scale(similarity, s.similarity) : null;

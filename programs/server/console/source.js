@@ -42,17 +42,17 @@ export function source(label, rows = 10, several = null) {
   const offer = el("div", {class: "offer", role: "status"});
   const read = async chosen => {
     area.value = await chosen.text();
-    announce(`${chosen.name} was read`);
+    announce(`${chosen.name} loaded`);
     changed();
   };
   const take = async chosen => {
     if (!several || !(await hasSeveral(chosen))) return read(chosen);
     offer.replaceChildren(
-      el("p", null, name(chosen.name), " has several documents."),
+      el("p", null, name(chosen.name), " contains several documents."),
       box(
         "buttons",
         button("Deduplicate this file", () => several(chosen), {class: "first"}),
-        button("Read it as one text", () => read(chosen)),
+        button("Use it as one text", () => read(chosen)),
       ),
     );
   };

@@ -1,4 +1,4 @@
-// What a run does, for the terminal: as a command, and as one curl that yields the kept documents.
+// A run as a command line: with doppel, and with a curl that gives the kept documents.
 import {announce, button} from "./dom.js";
 import {endingOf, stemOf} from "./fields.js";
 import {session} from "./session.js";
@@ -34,13 +34,14 @@ export function asCurl({file: {name}, keys}, threshold) {
 
 export const asOverlap = ({file, folder}) => `doppel overlap ${path(folder || file.name)}`;
 
-// text(): what is copied.
-export function copyButton(text, what) {
+// text(): what is copied; where the browser does not allow that, `line` shows it, to be selected.
+export function copyButton(text, what, line) {
   const made = button(`Copy as ${what}`, async () => {
     try {
       await navigator.clipboard.writeText(text());
       made.textContent = "Copied";
     } catch {
+      line.textContent = text();
       made.textContent = "Select and copy the line above";
     }
     announce(made.textContent);

@@ -99,8 +99,8 @@ export function thresholdControl(usual, change) {
       box("line", el("h2", null, "Threshold"), value),
       el("label", {for: slider.id}, "Remove a document if it is at least this similar to one that is kept"),
       box("histogram", plot, slider),
-      box("line ends", from, el("span", null, "the same words")),
-      el("p", {class: "help"}, "Each bar: the documents that are removed once the threshold is that low."),
+      box("line ends", from, el("span", null, "same words")),
+      el("p", {class: "help"}, "Each bar counts the documents that this threshold removes and a higher one keeps."),
       about,
     ),
     value: () => Number(slider.value) / 100,
@@ -110,7 +110,7 @@ export function thresholdControl(usual, change) {
       value.textContent = percent(chosen.similarity);
       slider.setAttribute("aria-valuetext", inWords(chosen, run.documents));
       from.textContent = percent(run.thresholds[0].similarity);
-      about.textContent = least > 0.5 ? `Very many documents are similar: thresholds begin at ${percent(least)}.` : "";
+      about.textContent = least > 0.5 ? `Too many documents are similar for lower thresholds: they start at ${percent(least)}.` : "";
       about.hidden = !about.textContent;
       redraw = () => plot.replaceChildren(draw(run, chosen, Math.max(slider.clientWidth, 200)));
       redraw();

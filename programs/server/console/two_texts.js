@@ -249,7 +249,7 @@ function shared(a, b, compared, go) {
       return {number, a: [aFrom, aTo], b: [bFrom, bTo]};
     }),
     about() {
-      if (!passages.length) return ["No shared passage is long enough to be shown."];
+      if (!passages.length) return ["The two share no passage that is long enough to be shown."];
       const words = passages.reduce((sum, passage) => sum + passage.words, 0);
       return [
         el("mark", null, `${count(Math.min(words, compared.wordsB))} of ${many(compared.wordsB, "word")}`),

@@ -13,7 +13,7 @@ export function evidenceTable(evidence) {
     value,
     el("span", {class: "soft"}, meaning),
   ]);
-  const made = table("Measures of the two", ["Measure", "Value", "Meaning"], rows);
+  const made = table("How similar they are", ["Measure", "Value", "Meaning"], rows);
   made.classList.add("measures");
   return made;
 }
@@ -41,7 +41,7 @@ export function verdictSection({kind, parts}, copy, ...children) {
   const said = parts.map(part => {
     if (typeof part === "string") return part;
     if (part.figure) return el("b", {class: "figure"}, part.figure);
-    return part.stored ? documentLink(part.stored.id, part.stored.title || part.stored.url) : "a document that is known";
+    return part.stored ? documentLink(part.stored.id, part.stored.title || part.stored.url) : "a known document";
   });
   return el(
     "section",
@@ -51,7 +51,7 @@ export function verdictSection({kind, parts}, copy, ...children) {
   );
 }
 
-// All that is known of an answer: {verdict, original, compared, nearest, least, stats, said, note}. `original` is what it
+// Everything that is known about an answer: {verdict, original, compared, nearest, least, stats, said, note}. `original` is what it
 // is a copy of, as stored; `nearest` the most similar document that it is no copy of, of those that are more similar than
 // `least`; `compared` what the server says of that document and this one; `said` an element, what was done; `note` a
 // sentence. Each may be null.
