@@ -35,7 +35,7 @@ const cli_option serve_options[] = {
     {"max-runs", 0, OPTION_COUNT, "N", "keep at most N files to deduplicate at a time; 0 refuses all (default 8)"},
     {"run-ttl", 0, OPTION_COUNT, "SECONDS", "delete such files and their results after this long (default 3600)"},
     {"run-idle", 0, OPTION_COUNT, "SECONDS",
-     "where there is no room for another file, delete the results of one that nobody has asked for for this long "
+     "where there is no room for another file, delete the results of one that has not been requested for this long "
      "(default 60)"},
     {"max-head", 0, OPTION_SIZE, "BYTES", "memory of a connection; request heads must be shorter (default 32K)"},
     {"max-connections", 0, OPTION_COUNT, "N", "at most N connections (default 4096)"},

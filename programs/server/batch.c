@@ -42,7 +42,7 @@ typedef struct batch {
     bool broken;      /* the body cannot be decompressed, which was reported */
     bool cut;         /* the answer has ended, which was reported */
     bool skipping;    /* the line is too long, which was reported */
-    text_buffer raw;  /* what came, packed or not */
+    text_buffer raw;  /* as received, compressed or not */
     text_buffer held; /* lines, each with a NUL at its end */
     size_t begun;     /* where the last line begins, which is not complete yet */
     uint64_t number;  /* of lines so far */
@@ -146,12 +146,13 @@ static void end_run(batch *b) {
     b->run.first = 0;
 }
 
-/* Whether the client is at fault: it repeats what the server failed at. */
+/* Whether the client is at fault: only then may problems of several kinds share a line, since a client sends what the
+ * server failed at again. */
 static bool is_of_client(problem_kind kind) {
     return problems[kind].status < 500;
 }
 
-static void tell_problem(batch *b, problem *why, uint64_t number) {
+static void answer_problem(batch *b, problem *why, uint64_t number) {
     bad_run *run = &b->run;
     if (++b->bad <= BAD_LINES) {
         write_problem(b, why, number, 0);
@@ -165,7 +166,7 @@ static void tell_problem(batch *b, problem *why, uint64_t number) {
     run->last = number;
 }
 
-static void tell_item(request *r, size_t i, doppel_status status, uint64_t number) {
+static void answer_item(request *r, size_t i, doppel_status status, uint64_t number) {
     batch *b = r->batch;
     problem why;
     if (status == DOPPEL_OK) {
@@ -175,7 +176,7 @@ static void tell_item(request *r, size_t i, doppel_status status, uint64_t numbe
         return;
     }
     problem_of_error(&why, r->index, status, &b->errors[i]);
-    tell_problem(b, &why, number);
+    answer_problem(b, &why, number);
 }
 
 static void write_out(request *r) {
@@ -233,10 +234,10 @@ static void flush(request *r) {
     for (size_t i = 0; i < b->count; i++) {
         line *l = &b->lines[i];
         if (!l->asked) {
-            tell_problem(b, &l->why, l->number);
+            answer_problem(b, &l->why, l->number);
             continue;
         }
-        tell_item(r, item, b->errors[item].code != DOPPEL_OK ? b->errors[item].code : status, l->number);
+        answer_item(r, item, b->errors[item].code != DOPPEL_OK ? b->errors[item].code : status, l->number);
         item++;
     }
     atomic_fetch_add(&r->service->metrics.lines, b->count);
@@ -289,7 +290,7 @@ static void end_line(request *r) {
         flush(r);
 }
 
-/* What was decompressed. */
+/* Takes decompressed bytes. */
 static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
     batch *b = r->batch;
@@ -316,7 +317,7 @@ static bool take(void *user, const char *bytes, size_t length) {
 
 /* ---- the work ---- */
 
-/* Nothing after the last whole line is read: a last line of the answer says why. */
+/* Ends the answer after the last whole line of the body; its own last line says why. */
 static void end_early(request *r, problem_kind kind, const char *detail) {
     batch *b = r->batch;
     problem why = {.kind = kind};
@@ -340,7 +341,8 @@ static void work(request *r) {
     if (result == BODY_BROKEN)
         end_early(r, PROBLEM_BAD_ENCODING, "the body cannot be decompressed from here on");
     else if (result == BODY_TOO_DENSE)
-        end_early(r, PROBLEM_TOO_LARGE, "the body decompresses to too many times its size: the rest was not read");
+        end_early(r, PROBLEM_TOO_LARGE,
+                  "the body decompresses to more times its size than allowed: the rest was not read");
     else if (result == BODY_LARGE_WINDOW)
         end_early(r, PROBLEM_TYPE, "the body takes more memory to decompress than the server gives it");
     if (b->count)

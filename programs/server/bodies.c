@@ -1,4 +1,4 @@
-/* bodies.c - the body of a request as it comes. */
+/* bodies.c - the body of a request, decompressed as it arrives. */
 #include "server/bodies.h"
 
 #include <bzlib.h>
@@ -90,7 +90,7 @@ void body_free(body *b) {
     *b = (body){0};
 }
 
-/* One step: decompresses from *bytes into b->room; returns how many bytes came out. */
+/* One step: decompresses from *bytes into b->room; *out is the number of bytes in it. */
 static body_result gzip_step(body *b, const char **bytes, size_t *length, size_t *out) {
     z_stream *stream = b->state;
     if (b->ended && inflateReset(stream) != Z_OK) /* the next member */

@@ -1,4 +1,5 @@
-/* bodies.h - the body of a request as it comes, plain or compressed: decompressed a piece at a time, within limits. */
+/* bodies.h - the body of a request, plain or compressed: decompressed as it arrives, a piece at a time, within limits.
+ */
 #ifndef SERVER_BODIES_H
 #define SERVER_BODIES_H
 
@@ -21,8 +22,8 @@ typedef struct body {
     body_coding coding;
     void *state;               /* of the decoder */
     char *room;                /* what was decompressed last */
-    bool started;              /* something has come */
-    bool ended;                /* the packed data is whole */
+    bool started;              /* something has arrived */
+    bool ended;                /* the compressed data is complete */
     uint64_t packed, unpacked; /* bytes so far */
     uint64_t max_ratio;        /* decompressed / compressed; 0: any. The first MiB of output does not count */
 } body;
@@ -43,8 +44,8 @@ body_coding body_coding_of(const char *name);
 /* BODY_NO_MEMORY, or BODY_FINE. Free it in any case. */
 body_result body_begin(body *b, body_coding coding);
 
-/* Decompresses a piece, and gives what it holds to `take`, 64 KiB at a time at most; BODY_STOPPED when that returns
- * false, BODY_TOO_DENSE when more comes out than max_ratio allows. */
+/* Decompresses a piece, and gives the result to `take`, at most 64 KiB at a time; BODY_STOPPED if that returns false,
+ * BODY_TOO_DENSE if the result is larger than max_ratio allows. */
 body_result body_add(body *b, const char *bytes, size_t length,
                      bool (*take)(void *user, const char *bytes, size_t length), void *user);
 

@@ -13,7 +13,7 @@
 /* ---- tokens ----
  *
  * A file of bearer tokens: a line is NAME RIGHT TOKEN; the right is read, write or admin, and each includes those
- * before it; # begins a comment. A lookup takes the same time whatever was given: it compares with every token. */
+ * before it; # begins a comment. A lookup takes the same time for every token: it compares with all of them. */
 
 enum {
     TOKEN_NAME = 32,

@@ -10,7 +10,7 @@
 
 typedef struct side {
     doppel_slice text;
-    bool page; /* it is what a page says */
+    bool page; /* it is the text of a page */
     doppel_page_reader *reader;
 } side;
 
@@ -147,11 +147,11 @@ static void compare(request *r, comparison *c) {
     }
     doppel_status a = take_side(r, "a", &c->a), b = take_side(r, "b", &c->b);
     if (a == DOPPEL_ERROR_INPUT || b == DOPPEL_ERROR_INPUT) {
-        request_problem(r, PROBLEM_WRONG_SHAPE, a ? "/a" : "/b", "text is needed, or html that can be read");
+        request_problem(r, PROBLEM_WRONG_SHAPE, a ? "/a" : "/b", "text, or html that can be read, is required");
         return;
     }
     if (c->a.text.length + c->b.text.length > LONGEST) {
-        request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %d bytes of text together", LONGEST);
+        request_problem(r, PROBLEM_TOO_LARGE, NULL, "the two texts may have at most %d bytes together", LONGEST);
         return;
     }
     status = a ? a : b;
@@ -256,7 +256,7 @@ void handle_dedupe(request *r) {
     doppel_engine_options options = {.size = sizeof options, .near = DOPPEL_NEAR_SIMILARITY, .threads = 1};
     options.similarity = request_number(r, "similarity");
     if (json_member(&r->json, r->json.values, "results")->count > MOST_RESULTS) {
-        request_problem(r, PROBLEM_TOO_LARGE, "/results", "at most %d results", MOST_RESULTS);
+        request_problem(r, PROBLEM_TOO_LARGE, "/results", "at most %d results are allowed", MOST_RESULTS);
     } else if (!prepare(r, &f)) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     } else if (check_names(r, &f)) {

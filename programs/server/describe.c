@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whether a name did not come yet; records it. `done` holds the names, each between line breaks. */
+/* Whether a name is new; records it. `done` holds the names so far, each between line breaks. */
 static bool is_new_name(doppel_slice name, text_buffer *done) {
     size_t before = done->length;
     text_format(done, "\n%.*s\n", (int)name.length, name.data);
@@ -54,7 +54,10 @@ static void write_array(text_buffer *out, const field *f) {
     if (f->shape)
         openapi_reference(out, f->shape);
     else
-        text_put(out, "{}");
+        text_put(out, f->items == ANY_STRING   ? "{\"type\":\"string\"}"
+                      : f->items == ANY_NUMBER ? "{\"type\":\"integer\"}"
+                      : f->items == ANY_OBJECT ? "{\"type\":\"object\"}"
+                                               : "{}");
 }
 
 static void write_kinds(text_buffer *out, const field *f) {
@@ -105,8 +108,8 @@ static void write_required(text_buffer *out, const shape_info *shape) {
         text_put(out, "]");
 }
 
-/* That one of some fields is there. It is said by two negations, since programs that make clients take anyOf for a
- * choice of types, and do not look at `not`. */
+/* At least one of some fields is required. This is written as two negations, since generators of clients take anyOf
+ * for a choice of types, and ignore `not`. */
 static void write_some(text_buffer *out, const shape_info *shape) {
     if (!shape->some)
         return;
@@ -354,7 +357,7 @@ static bool can(const route_info *r, int status, bool below) {
     }
 }
 
-/* All problems of a status, the first given. */
+/* All problems of a status, of which `first` is the first. */
 static void write_problem(text_buffer *out, const route_info *r, int first) {
     char help[512];
     size_t used = 0;
@@ -590,7 +593,7 @@ static void print_route(text_buffer *out, const route_info *r) {
         const answer_info *a = &r->answers[i];
         text_format(out, "- %d: %s", a->status, a->help);
         if (a->shape)
-            text_format(out, ", a [%s](#%s)", a->shape->name, a->shape->name);
+            text_format(out, " ([%s](#%s))", a->shape->name, a->shape->name);
         text_put(out, "\n");
     }
     print_example(out, r);
@@ -613,9 +616,9 @@ void manual_write(text_buffer *out) {
         "requests are checked against, programs/server/routes.c. The same for programs: `GET /openapi.json`.\n\n"
         "Bodies are UTF-8, plain or with `Content-Encoding: gzip` or `zstd`; ids in paths are "
         "percent-encoded, slashes too. A body needs the Content-Type that its route takes. With `--tokens FILE`, "
-        "send `Authorization: Bearer TOKEN`. Requests that pages of other sites send are refused "
+        "send `Authorization: Bearer TOKEN`. Requests from pages of other sites are refused "
         "(docs/SERVER.md).\n\n"
-        "The examples are carried out by the tests, in this order, on a new index:\n\n"
+        "The tests run the examples, in this order, on a new index:\n\n"
         "```console\n$ doppel serve --index ferries --indexes indexes --backups backups --keep-text \\\n"
         "    --on-duplicate link > serve.log 2>&1 &\n$ curl -s --retry 9 --retry-connrefused localhost:7700/readyz\n"
         "{\"status\":\"ready\"}\n```\n\n"

@@ -1,5 +1,5 @@
-/* documents.c - documents from JSON, as the engine takes them, and the requests about them: check, add, get, forget,
- * list, what is similar. */
+/* documents.c - documents from JSON, as the engine takes them, and the requests about them: check, add, get, remove,
+ * list, similar. */
 #include "common/stored_json.h"
 #include "server/service.h"
 
@@ -95,7 +95,7 @@ void handle_check(request *r) {
         answer_verdict(r, 200);
 }
 
-/* The answer to the same add, if it was sent before. */
+/* Whether an add needs no work: it was sent before, and gets the same answer, or a problem. */
 static bool answered_before(request *r) {
     service *s = r->service;
     if (!r->key_name)
@@ -167,7 +167,7 @@ void add_together(request **list, size_t count) {
     }
 }
 
-/* ---- get and forget ---- */
+/* ---- get and remove ---- */
 
 static void no_document(request *r) {
     request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document has this id or URL");
@@ -311,7 +311,7 @@ void answer_list(request *r, const char *name, const doppel_stored_list *list, b
     request_answer(r, 200);
 }
 
-/* Whether a document names another one, by its id or URL, and has no content itself. */
+/* Whether a document only names a stored one, by its id or URL, and has no content itself. */
 static bool is_name(const doppel_item *item) {
     return !item->document.text.length && !item->document.html.data;
 }

@@ -54,7 +54,7 @@ void indexes_give(indexes *all, index_entry *entry);
 /* The n-th index, to be released with indexes_give; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
-/* Whether an index does not answer now. */
+/* Whether the store of an index does not answer now. */
 bool index_is_away(index_entry *entry);
 /* Whether one of them needs connections, so that requests wait for it. */
 bool indexes_connect(indexes *all);

@@ -220,7 +220,7 @@ static bool read_value(json_reader *r, doppel_slice key);
 
 static bool new_key(json_reader *r, size_t object, doppel_slice key) {
     const json *j = r->j;
-    for (size_t i = object + 1; i < j->count; i = j->values[i].behind)
+    for (size_t i = object + 1; i < j->count; i = j->values[i].next)
         if (j->values[i].key.length == key.length && !memcmp(j->values[i].key.data, key.data, key.length)) {
             snprintf(r->j->why, sizeof r->j->why, "the key \"%.*s\" appears twice",
                      (int)(key.length < 100 ? key.length : 100), key.data);
@@ -237,11 +237,11 @@ static bool read_key(json_reader *r, size_t object, doppel_slice *key) {
     const unsigned char *at = r->p;
     if (!json_string(r, key))
         return false;
-    const unsigned char *behind = r->p;
+    const unsigned char *after = r->p;
     r->p = at;
     if (!new_key(r, object, *key))
         return false;
-    r->p = behind;
+    r->p = after;
     skip_space(r);
     if (r->p == r->end || *r->p != ':')
         return json_fail(r, "expected a colon");
@@ -316,7 +316,7 @@ static bool read_value(json_reader *r, doppel_slice key) {
     }
     if (value.kind != JSON_STRING)
         value.text = (doppel_slice){(const char *)from, (size_t)(r->p - from)};
-    value.behind = j->count;
+    value.next = j->count;
     j->values[number] = value;
     return fine;
 }
@@ -343,7 +343,7 @@ const json_value *json_first(const json_value *container) {
 }
 
 const json_value *json_next(const json *j, const json_value *value) {
-    return j->values + value->behind;
+    return j->values + value->next;
 }
 
 const json_value *json_member(const json *j, const json_value *object, const char *key) {

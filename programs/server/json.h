@@ -27,7 +27,7 @@ typedef enum json_kind {
 typedef struct json_value {
     json_kind kind;
     size_t count;      /* elements or members */
-    size_t behind;     /* the number of the value after this one and everything inside it */
+    size_t next;       /* the number of the value after this one and everything inside it */
     doppel_slice key;  /* in an object */
     doppel_slice text; /* of a string its value, of anything else its source */
 } json_value;

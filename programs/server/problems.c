@@ -99,10 +99,10 @@ void problem_words(char *message, size_t room) {
 
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error) {
     *p = (problem){.kind = kind_of(index, status)};
-    /* Clients must not see paths of the machine: of errors of the store only the status is shown. */
-    bool tell = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
+    /* Clients must not see paths of the machine: of an error of the store only the status is shown. */
+    bool shown = p->kind == PROBLEM_BAD_DOCUMENT && error && error->message[0];
     snprintf(p->detail, sizeof p->detail, "%s",
-             tell                             ? error->message
+             shown                            ? error->message
              : p->kind == PROBLEM_AWAY        ? try_again
              : p->kind == PROBLEM_UNAVAILABLE ? see_log
                                               : doppel_status_name(status));

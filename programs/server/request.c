@@ -126,9 +126,8 @@ static bool has_right(request *r, const request_head *head) {
         return true;
     r->right = tokens_find(&r->service->tokens, head->header(head->user, "Authorization"), r->token, &r->wrong_token);
     if (r->right == RIGHT_NONE && r->wrong_token)
-        request_problem(
-            r, PROBLEM_WRONG_TOKEN, NULL,
-            "the server does not know this token: check it for typing errors, or ask the operator for another");
+        request_problem(r, PROBLEM_WRONG_TOKEN, NULL,
+                        "unknown token: check it for typing errors, or ask the operator for another");
     else if (r->right == RIGHT_NONE)
         request_problem(r, PROBLEM_NO_TOKEN, NULL, "send the header Authorization: Bearer TOKEN");
     else if (r->right < needs)
@@ -182,12 +181,12 @@ static bool fits(const parameter *p, const char *value) {
 
 static bool bad_value(request *r, const parameter *p) {
     if (p->choices)
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is one of: %s", p->name, p->choices);
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s must be one of: %s", p->name, p->choices);
     else if (p->example)
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s has %g to %g characters", p->name, p->least,
-                        p->most);
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s must have %g to %g characters", p->name,
+                        p->least, p->most);
     else
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s is a %s from %.16g to %.16g", p->name,
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the parameter %s must be a %s from %.16g to %.16g", p->name,
                         p->whole ? "whole number" : "number", p->least, p->most);
     return false;
 }
@@ -227,7 +226,7 @@ static bool take_parameters(request *r, char *query) {
     return true;
 }
 
-/* ---- the body to come ---- */
+/* ---- headers of the body ---- */
 
 static bool is_type(const char *given, const char *type) {
     size_t length = strlen(type);
@@ -243,7 +242,7 @@ const char *body_type(const route_info *route) {
 static bool type_fits(request *r, const char *type) {
     static const char *const lines[] = {"application/x-ndjson", "application/ndjson", "application/jsonl",
                                         "application/x-jsonlines"};
-    /* None that a form of a page can have. */
+    /* No type here can be that of a form. */
     static const char *const files[] = {"application/octet-stream", "text/csv",         "text/tab-separated-values",
                                         "application/gzip",         "application/zstd", "application/x-bzip2",
                                         "application/x-xz",         "application/warc", "application/mbox"};
@@ -276,7 +275,7 @@ static bool expect_body(request *r, const request_head *head) {
     bool any = head->header(head->user, "Transfer-Encoding") || (length && strcmp(length, "0") != 0);
     if (!size_fits(r, length))
         return false;
-    /* A form of a page has a Content-Type even if it sends nothing. */
+    /* The form of a page has a Content-Type even if its body is empty. */
     if (r->route->body == BODY_NONE || (r->route->body == BODY_JSON_OPTIONAL && !any && !type))
         return true;
     if (!type_fits(r, type)) {
@@ -285,7 +284,7 @@ static bool expect_body(request *r, const request_head *head) {
     }
     body_coding coding = body_coding_of(head->header(head->user, "Content-Encoding"));
     if (coding == CODING_UNKNOWN) {
-        request_problem(r, PROBLEM_TYPE, NULL, "the body may be plain, gzip or zstd");
+        request_problem(r, PROBLEM_TYPE, NULL, "the body may be uncompressed, or compressed with gzip or zstd");
         return false;
     }
     if (body_begin(&r->body, coding) != BODY_FINE) {
@@ -300,13 +299,14 @@ static bool expect_body(request *r, const request_head *head) {
     return r->route->body != BODY_LINES || batch_begin(r);
 }
 
-/* The Idempotency-Key of an add; it is used once the body is here. */
+/* Keeps the Idempotency-Key of an add until its body has arrived. */
 static bool take_key(request *r, const request_head *head) {
     const char *key = r->route->dispatch == DISPATCH_ADD ? head->header(head->user, "Idempotency-Key") : NULL;
     if (!key)
         return true;
     if (!*key || strlen(key) > IDEMPOTENCY_LONGEST) {
-        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "an Idempotency-Key has 1 to %d bytes", IDEMPOTENCY_LONGEST);
+        request_problem(r, PROBLEM_BAD_REQUEST, NULL, "an Idempotency-Key must have 1 to %d bytes",
+                        IDEMPOTENCY_LONGEST);
         return false;
     }
     r->key_name = strdup(key);
@@ -315,7 +315,7 @@ static bool take_key(request *r, const request_head *head) {
     return r->key_name;
 }
 
-/* Takes the head; afterwards `done`, or the body may come. */
+/* Checks the head; afterwards the request is `done`, or its body can be received. */
 static void request_take_head(request *r, const request_head *head) {
     char *query;
     if (is_admitted(r, head) && find_route(r, head, &query) && has_right(r, head) && take_index(r) &&
@@ -432,7 +432,7 @@ bool request_receive(request *r, const char *bytes, size_t length) {
 dispatch_kind request_received(request *r) {
     if (r->done)
         return DISPATCH_HERE;
-    bool by_worker = r->route->body == BODY_LINES || r->route->body == BODY_FILE; /* which looks at its end, too */
+    bool by_worker = r->route->body == BODY_LINES || r->route->body == BODY_FILE; /* which checks its end, too */
     if (!by_worker && !body_whole(&r->body)) {
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed body is truncated");
         return DISPATCH_HERE;
@@ -458,12 +458,12 @@ void request_run(request *r) {
     no_answer(r);
 }
 
-/* Whether its store stopped answering while it was in the queue. */
+/* Whether the store of its index stopped answering while the request was in the queue. */
 static bool is_too_late(request *r) {
     return r->index && !r->batch && index_is_away(r->index);
 }
 
-/* The work of a worker: everything. */
+/* What workers do: everything. */
 void work_on(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         request *r = list[i];
@@ -478,7 +478,7 @@ void work_on(request **list, size_t count) {
     }
 }
 
-/* The work of an adder. */
+/* What adders do. */
 void work_on_adds(request **list, size_t count) {
     bool away = count && is_too_late(list[0]); /* they are of one index */
     if (!away)

@@ -17,11 +17,8 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
         .name = "distance", .help = "instead of similarity: fingerprints that differ in at most this many bits", \
         .most = 128, .whole = true                                                                               \
     }
-#define CURSOR                                                                                              \
-    {                                                                                                       \
-        .name = "cursor", .help = "those after this one, which is `next` of the previous page", .least = 1, \
-        .most = NUMBER_MOST, .whole = true                                                                  \
-    }
+#define CURSOR \
+    { .name = "cursor", .help = "`next` of the previous page", .least = 1, .most = NUMBER_MOST, .whole = true }
 #define NO_DOCUMENT \
     { 404, &shape_problem, "there is no such document" }
 #define NO_RUN \
@@ -29,7 +26,7 @@ const char *const method_names[] = {"GET", "POST", "PUT", "DELETE", NULL};
 #define RUN_NOT_DONE \
     { 409, &shape_problem, "it is not done yet, or it failed" }
 #define RUN_SIMILARITY \
-    { .name = "similarity", .help = "near: of at least this similarity (that of the run)", .least = 0.1, .most = 1 }
+    { .name = "similarity", .help = "the threshold (default: that of the run)", .least = 0.1, .most = 1 }
 #define TEXT_KEY                                                                                                       \
     {                                                                                                                  \
         .name = "textKey", .help = "the field with the text (default text); several, separated by commas, are joined", \
@@ -53,8 +50,9 @@ const route_info routes[] = {
                  "null,...}"},
      .answers = {{200, &shape_verdict, "the verdict"}}},
     {"POST", "/v1/documents", "Add a document",
-     "Checks and adds in one step: of any number of copies sent at once exactly one is new. Answered once the document "
-     "is on disk. With the header Idempotency-Key an add can be repeated: it gets the first answer again.",
+     "Checks and adds in one step: of any number of copies sent at the same time, exactly one is new. Answered once "
+     "the "
+     "document is on disk. With the header Idempotency-Key an add can be repeated: it gets the first answer again.",
      RIGHT_WRITE, BODY_JSON, &shape_document, true, DISPATCH_ADD, handle_add, .operation = "addDocument",
      .tag = "documents",
      .example = {"/v1/documents",
@@ -66,9 +64,11 @@ const route_info routes[] = {
                  {409, &shape_problem, "an add with the same Idempotency-Key is in progress"},
                  {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
     {"GET", "/v1/documents", "List the documents",
-     "In the order of adding, a page at a time: go on with cursor, until next is null. A page may have fewer documents "
-     "than limit, even none, when few match. With title, the originals with a similar title instead, the most similar "
-     "first.",
+     "In the order they were added, a page at a time: repeat with cursor=next until next is null. A page may have "
+     "fewer "
+     "documents than limit, or none, when few match. With title, lists the originals with a similar title instead, "
+     "most "
+     "similar first.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_list,
      .parameters = {LIMIT("100", 1000),
                     CURSOR,
@@ -90,15 +90,15 @@ const route_info routes[] = {
      .example = {"/v1/documents?kind=originals&limit=2", NULL,
                  "{\"documents\":[{\"id\":\"ferry\",...}],\"next\":null}"},
      .answers = {{200, &shape_listed, "a page of them"}}},
-    {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if there is none, by its URL.", RIGHT_READ,
+    {"GET", "/v1/documents/{id}", "Get a document", "By its id or, if no document has this id, by its URL.", RIGHT_READ,
      BODY_NONE, NULL, true, DISPATCH_HERE, handle_get, .operation = "getDocument", .tag = "documents",
      .example = {"/v1/documents/https%3A%2F%2Fpaper.example%2Fferry", NULL,
                  "{\"id\":\"ferry\",...,\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, &shape_stored, "the document"}, NO_DOCUMENT}},
     {"POST", "/v1/batch", "Check or add many documents",
-     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. Fields that "
-     "are not known are ignored, as doppel add does. A bad line "
-     "does not stop the others; after 1,000 of them, consecutive bad lines are answered by one line, with lastLine. "
+     "One document per line (NDJSON), processed as they arrive; one verdict or problem per line, in order. Unknown "
+     "fields are ignored, as by doppel add. A bad line does not stop the others; after 1,000 of them, consecutive bad "
+     "lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
      "cut, whose line is the first that was not processed: send the rest in another batch.",
      RIGHT_READ, BODY_LINES, &shape_record, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
@@ -113,15 +113,15 @@ const route_info routes[] = {
                  "\"ferry\",...}\n{\"id\":\"bridge\",\"isDuplicate\":false,...}"},
      .answers = {{200, &shape_line, "one line each"}}},
     {"GET", "/v1/documents/{id}/copies", "List the copies of a document",
-     "Those that the index remembers (on_duplicate link or store), in the order of adding, with or without a URL; of a "
-     "copy, those of its original. The document's `duplicates` counts all that came, remembered or not.",
+     "Those that the index remembers (onDuplicate link or store), in the order they were added, with or without a URL; "
+     "of a copy, those of its original. `duplicates` of the document counts every copy, remembered or not.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_copies, .parameters = {LIMIT("100", 1000), CURSOR},
      .operation = "listCopies", .tag = "documents",
      .example = {"/v1/documents/ferry/copies", NULL,
                  "{\"original\":\"ferry\",\"documents\":[{\"id\":\"again\",...,\"originalId\":\"ferry\",...}],\"next\":"
                  "null}"},
      .answers = {{200, &shape_copies, "a page of them"}, NO_DOCUMENT}},
-    {"GET", "/v1/documents/{id}/similar", "Find documents similar to one that is there", "Originals only.", RIGHT_READ,
+    {"GET", "/v1/documents/{id}/similar", "Find documents similar to a stored one", "Originals only.", RIGHT_READ,
      BODY_NONE, NULL, true, DISPATCH_WORKER, handle_similar, .parameters = {LIMIT("10", 1000), SIMILARITY, DISTANCE},
      .operation = "findSimilarToDocument", .tag = "documents",
      .example = {"/v1/documents/bridge/similar?similarity=0.5", NULL, "{\"results\":[]}"},
@@ -134,7 +134,7 @@ const route_info routes[] = {
                  "{\"text\":\"After eleven years the ferry is back in the old harbour today.\"}",
                  "{\"results\":[{\"id\":\"ferry\",\"similarity\":0.875,...}]}"},
      .answers = {{200, &shape_similar, "what was found"}, NO_DOCUMENT}},
-    {"DELETE", "/v1/documents/{id}", "Forget a document", "Copies that are linked to it no longer match.", RIGHT_WRITE,
+    {"DELETE", "/v1/documents/{id}", "Remove a document", "Copies that are linked to it no longer match.", RIGHT_WRITE,
      BODY_NONE, NULL, true, DISPATCH_WORKER, handle_remove, .operation = "removeDocument", .tag = "documents",
      .example = {"/v1/documents/bridge", NULL, "{\"id\":\"bridge\",\"removed\":true}"},
      .answers = {{200, &shape_removed, "it is deleted"}, NO_DOCUMENT}},
@@ -191,7 +191,7 @@ const route_info routes[] = {
      .example = {"/v1/history?step=60", NULL,
                  "{\"index\":\"default\",\"stored\":true,\"step\":60,\"points\":[{\"time\":...}]}"},
      .answers = {{200, &shape_history, "the points"}}},
-    {"POST", "/v1/expire", "Remove what has expired", "Happens automatically every minute while documents are added.",
+    {"POST", "/v1/expire", "Remove expired documents", "Happens automatically every minute while documents are added.",
      RIGHT_WRITE, BODY_JSON_OPTIONAL, &shape_backup_options, true, DISPATCH_WORKER, handle_expire,
      .operation = "removeExpired", .tag = "indexes", .example = {"/v1/expire", NULL, "{\"expired\":0}"},
      .answers = {{200, &shape_done, "how many"}}},
@@ -200,20 +200,22 @@ const route_info routes[] = {
      .operation = "compactIndex", .tag = "indexes", .example = {"/v1/compact", NULL, "{\"compacted\":true}"},
      .answers = {{200, &shape_done, "done"}}},
     {"POST", "/v1/backups", "Back up an index",
-     "Writes a complete copy to a new folder in that of --backups, while the index stays in use.", RIGHT_ADMIN,
+     "Writes a complete copy to a new folder below that of --backups; the index stays in use.", RIGHT_ADMIN,
      BODY_JSON_OPTIONAL, &shape_backup_options, true, DISPATCH_WORKER, handle_backup, .operation = "backUpIndex",
      .tag = "indexes", .example = {"/v1/backups", NULL, "{\"name\":\"default-...\",\"bytes\":...}"},
      .answers = {{201, &shape_backup, "where it is"},
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
     {"POST", "/v1/runs", "Deduplicate a file",
-     "The file is analysed while it arrives, and nothing is added to an index. Any format that doppel dedup reads, "
+     "The file is analysed while it arrives, and nothing is added to an index. Takes any format that doppel dedup "
+     "reads, "
      "detected by the extension of name, by a Content-Type of CSV or TSV, or by the first bytes; gzip, zstd, bzip2 and "
-     "xz are decompressed. A document "
-     "without an id is NAME:LINE. Deleted after an hour (--run-ttl), and when the upload breaks off; where there is no "
-     "room for another file, also once it is finished and was not asked for for a minute (--run-idle). To watch a run "
-     "while its file is sent, choose its id. With answer, one request does it all: the answer comes once the file is "
-     "analysed, and is the file that GET /v1/runs/{id}/kept or /removed gives; the run is then deleted: curl -f -T "
+     "xz are decompressed. A document without an id is NAME:LINE. The run is deleted after an hour (--run-ttl), when "
+     "its "
+     "upload breaks off, and, where another file needs its place, once it is finished and has not been requested for a "
+     "minute (--run-idle). To watch a run while its file is sent, choose its id. With answer, one request does it all: "
+     "it waits for the analysis, answers with the file that GET /v1/runs/{id}/kept or /removed gives, and deletes the "
+     "run: curl -f -T "
      "pages.jsonl -X POST -H 'Content-Type: application/octet-stream' "
      "'localhost:7700/v1/runs?name=pages.jsonl&answer=kept' -o kept.jsonl",
      RIGHT_WRITE, BODY_FILE, NULL, false, DISPATCH_WORKER, handle_create_run,
@@ -232,15 +234,14 @@ const route_info routes[] = {
                     TEXT_KEY,
                     ID_KEY,
                     {.name = "answer",
-                     .help = "wait until it is done, and answer with a file of it: the kept documents, or the list of "
-                             "removed ones",
+                     .help = "wait for the analysis, and answer with the kept documents or the list of removed ones",
                      .choices = "kept|removed"}},
      .operation = "createRun", .tag = "runs",
      .example = {"/v1/runs?id=5d1f8a0c6e2b4f97&name=pages.jsonl&similarity=0.8",
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old "
                  "harbour.\"}\n{\"id\":\"b\",\"text\":\"After eleven years the ferry is back in the old harbour!\"}\n",
                  "{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}"},
-     .answers = {{201, &shape_run, "the file is here, and is being analysed"},
+     .answers = {{201, &shape_run, "the file has arrived and is being analysed"},
                  {200, NULL, "with answer: the file", RUN_FILE_TYPES},
                  {404, &shape_problem, "it was deleted while its file arrived"},
                  {409, &shape_problem, "there is a run with this id; with answer: it failed"}}},
@@ -248,7 +249,7 @@ const route_info routes[] = {
      handle_list_runs, .operation = "listRuns", .tag = "runs",
      .example = {"/v1/runs", NULL,
                  "{\"runs\":[{\"id\":\"5d1f8a0c6e2b4f97\",\"name\":\"pages.jsonl\",...}],\"most\":8}"},
-     .answers = {{200, &shape_runs, "all"}}},
+     .answers = {{200, &shape_runs, "all runs"}}},
     {"GET", "/v1/runs/{id}/events", "Wait for a change of a run",
      "Answered as soon as the run has a higher version than after, at once when it is done or failed, and after 20 "
      "seconds in any case.",
@@ -265,16 +266,17 @@ const route_info routes[] = {
                  "{...,\"documents\":2,\"empty\":0,\"bad\":0,\"whole\":true,\"kept\":1,\"removed\":1,...}"},
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/groups", "List the groups of a run at a threshold",
-     "The largest first, a page at a time: go on with cursor, until next is null; `groups` is the number of all. Known "
-     "in hundredths, from the first of `thresholds` on: the answer says which similarity it is for.",
+     "Largest first, a page at a time: repeat with cursor=next until next is null; `groups` counts all of them. "
+     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one it is for.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_groups,
      .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS_MOST), CURSOR, COPIES}, .operation = "listRunGroups",
      .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/groups?similarity=0.9&limit=5", NULL, "{\"similarity\":0.9,...}"},
      .answers = {{200, &shape_run_groups, "the groups"}, NO_RUN}},
-    {"GET", "/v1/runs/{id}/document", "Say why a document of a run is removed",
-     "Whether it is kept or removed at a threshold, of which document it is a copy, and its group. Where several have "
-     "this id, the first of them that is removed.",
+    {"GET", "/v1/runs/{id}/document", "Explain why a document of a run is removed",
+     "Whether it is kept or removed at a threshold, which document it is a copy of, and its group. If several "
+     "documents "
+     "have this id, the first removed one.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_document,
      .parameters = {{.name = "id",
                      .help = "of the document; one without an id is NAME:LINE",
@@ -290,7 +292,7 @@ const route_info routes[] = {
                  "\"content_hash\",\"originalSimilarity\":1,\"group\":{...,\"size\":2,...}}"},
      .answers = {{200, &shape_run_document, "what is decided"},
                  {404, &shape_problem, "there is no such run or document"}}},
-    {"GET", "/v1/runs/{id}/examples", "Show pairs of documents at a threshold",
+    {"GET", "/v1/runs/{id}/examples", "Show pairs of documents near a threshold",
      "The pairs just below and just above it, with their texts.", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_run_examples,
      .parameters = {RUN_SIMILARITY,
@@ -313,17 +315,16 @@ const route_info routes[] = {
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/pair?a=0&b=1", NULL, "{\"a\":{\"number\":0,\"id\":\"a\",...},\"b\":{...}}"},
      .answers = {{200, &shape_run_pair, "both documents"}, {404, &shape_problem, "there is no such run or document"}}},
     {"GET", "/v1/runs/{id}/kept", "Get the kept documents",
-     "As doppel dedup writes them: rows of CSV and TSV (by the name of the file) as they are there, under their "
-     "header; "
-     "other documents as a record per line. Content-Disposition has a name for the file.",
+     "As doppel dedup writes them: rows of CSV and TSV (by the name of the file) unchanged, under their header; other "
+     "documents as one JSON record per line. Content-Disposition names the file.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_FILE, handle_run_kept, "application/x-ndjson",
      .parameters = {RUN_SIMILARITY}, .operation = "getKept", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/kept", NULL,
                  "{\"id\":\"a\",\"text\":\"After eleven years the ferry is back in the old harbour.\"}"},
      .answers = {{200, NULL, "the rows or records", RUN_FILE_TYPES}, NO_RUN, RUN_NOT_DONE}},
     {"GET", "/v1/runs/{id}/removed", "List the removed documents",
-     "As doppel dedup --removed writes it: a line each, with the id of its original.", RIGHT_READ, BODY_NONE, NULL,
-     false, DISPATCH_FILE, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
+     "As doppel dedup --removed writes it: one line per document, with the id of its original.", RIGHT_READ, BODY_NONE,
+     NULL, false, DISPATCH_FILE, handle_run_removed, "application/x-ndjson", .parameters = {RUN_SIMILARITY},
      .operation = "getRemoved", .tag = "runs",
      .example = {"/v1/runs/5d1f8a0c6e2b4f97/removed", NULL,
                  "{\"id\":\"b\",\"originalId\":\"a\",\"reason\":\"content_hash\",\"similarity\":1,\"distance\":0}"},
@@ -352,21 +353,21 @@ const route_info routes[] = {
     {"GET", "/v1/indexes", "List the indexes", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_list_indexes, .operation = "listIndexes", .tag = "indexes",
      .example = {"/v1/indexes", NULL, "{\"indexes\":[{\"name\":\"default\",...},{\"name\":\"news\",...}]}"},
-     .answers = {{200, &shape_indexes, "all"}}},
+     .answers = {{200, &shape_indexes, "all indexes"}}},
     {"GET", "/v1/indexes/{name}", "Describe an index", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_show_index, .operation = "getIndex", .tag = "indexes",
      .example = {"/v1/indexes/news", NULL, "{\"name\":\"news\",\"documents\":0,...}"},
-     .answers = {{200, &shape_index, "the index"}, {404, &shape_problem, "there is none"}}},
+     .answers = {{200, &shape_index, "the index"}, {404, &shape_problem, "there is no such index"}}},
     {"DELETE", "/v1/indexes/{name}", "Drop an index",
      "With everything it remembers. The default index cannot be dropped.", RIGHT_ADMIN, BODY_NONE, NULL, false,
      DISPATCH_WORKER, handle_drop_index, .operation = "dropIndex", .tag = "indexes",
      .example = {"/v1/indexes/news", NULL, "{\"name\":\"news\",\"removed\":true}"},
      .answers = {{200, &shape_removed, "it is deleted"},
-                 {404, &shape_problem, "there is none"},
+                 {404, &shape_problem, "there is no such index"},
                  {409, &shape_problem, "it is the default index, or another change is in progress"},
                  NO_INDEXES}},
-    {"GET", "/v1/session", "What the caller may do", "The right of the token that the request came with.", RIGHT_READ,
-     BODY_NONE, NULL, false, DISPATCH_HERE, handle_session, .operation = "getSession", .tag = "server",
+    {"GET", "/v1/session", "What the caller may do", "The right of the request's token.", RIGHT_READ, BODY_NONE, NULL,
+     false, DISPATCH_HERE, handle_session, .operation = "getSession", .tag = "server",
      .example = {"/v1/session", NULL, "{\"tokens\":false,\"name\":null,\"right\":\"admin\"}"},
      .answers = {{200, &shape_session, "the right"}}},
     {"GET", "/metrics", "Figures for Prometheus", "", RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_HERE, handle_metrics,
@@ -375,7 +376,7 @@ const route_info routes[] = {
     {"GET", "/healthz", "Whether the server runs", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE, handle_health,
      .operation = "getHealth", .tag = "server", .example = {"/healthz", NULL, "{\"status\":\"ok\"}"},
      .answers = {{200, &shape_health, "it does"}}},
-    {"GET", "/readyz", "Whether the server takes requests", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE,
+    {"GET", "/readyz", "Whether the server accepts requests", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_ready, .operation = "getReadiness", .tag = "server", .example = {"/readyz", NULL, "{\"status\":\"ready\"}"},
      .answers = {{200, &shape_health, "it does"},
                  {503, &shape_health, "it is stopping (a problem if its store does not answer)"}}},
@@ -390,7 +391,7 @@ const route_info routes[] = {
     {"GET", "/console/{name}", "Files of the console", "", RIGHT_NONE, BODY_NONE, NULL, false, DISPATCH_HERE,
      handle_console, "application/octet-stream", .operation = "getConsoleFile", .tag = "server",
      .example = {"/console/icon.svg", NULL, "<svg ..."},
-     .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is none"}}},
+     .answers = {{200, NULL, "a file"}, {404, &shape_problem, "there is no such file"}}},
     {.method = NULL},
 };
 

@@ -40,6 +40,7 @@ typedef struct field {
     bool required;
     const char *help;
     const struct shape_info *shape; /* of an object, or of the objects of an array */
+    unsigned items;                 /* kinds of the elements of any other array; 0: any */
     const char *choices;            /* of a string, separated by | */
     double least, most;             /* of a number; both 0: from 0 to NUMBER_MOST */
     bool whole;                     /* a number without a fraction */

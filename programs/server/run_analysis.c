@@ -88,7 +88,7 @@ static doppel_status take_pairs(const doppel_near *near, size_t count, void *use
     return DOPPEL_OK;
 }
 
-/* Ends the search for pairs after its time. A run that is being deleted stays so. */
+/* Ends the search for pairs once its time is up, unless the run is being deleted. */
 static void watch_time(const char *stage, uint64_t done, uint64_t total, void *user) {
     pairs *p = user;
     int running = RUN_GO_ON;

@@ -1,6 +1,6 @@
-/* run_fields.c - the fields of the first records of a file, and how long their values are: what a client offers where
- * the field that has the text is not called `text`. Only the first 256 KiB are looked at, and nothing is refused: what
- * cannot be read as JSON or as a table has no fields. */
+/* run_fields.c - the fields of the first records of a file, and the length of their values, from which a client can
+ * choose if no field is named `text`. Only the first 256 KiB are read, and nothing is refused: what cannot be read as
+ * JSON or as a table has no fields. */
 #include "server/runs.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    BEGINNING = 1 << 18, /* bytes that are looked at */
+    BEGINNING = 1 << 18, /* bytes that are read */
     LEAST_MEAN = 10      /* bytes of the values of a field that may have texts, on average */
 };
 

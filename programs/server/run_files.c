@@ -192,9 +192,9 @@ void run_answer_file(request *r, file_run *run, bool kept) {
     } else if (run_is_stopped(run)) {
         request_problem(r, PROBLEM_NO_RUN, NULL, "the run has been deleted");
     } else if (r->spool && r->spool->full) {
-        run_no_room(r, "answers take all the space that the server has for them (--max-spooled): try again later");
+        run_no_room(r, "the server has no more space for answers (--max-spooled): try again later");
     } else if (status == DOPPEL_ERROR_IO) {
-        run_no_room(r, "the server has no room on its disk for this file");
+        run_no_room(r, "the disk of the server has no room for this file");
     } else {
         run_rewrite_error(run, &o.error);
         request_error(r, status, &o.error);

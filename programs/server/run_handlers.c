@@ -14,8 +14,8 @@ static const run_result *result_of(const file_run *run) {
     return run->result ? run->result : &no_result;
 }
 
-/* The similarity that a request asks for; else the run's own. */
-static double similarity_asked(const request *r, const file_run *run) {
+/* The similarity of a request; by default the run's own. */
+static double requested_similarity(const request *r, const file_run *run) {
     return request_choice(r, "similarity") ? request_number(r, "similarity") : run->similarity;
 }
 
@@ -159,7 +159,7 @@ file_run *run_lock(request *r) {
         return found;
     }
     pthread_mutex_unlock(&all->lock);
-    request_problem(r, PROBLEM_NO_RUN, NULL, "it may have been deleted: a run lasts for %llu seconds",
+    request_problem(r, PROBLEM_NO_RUN, NULL, "it may have been deleted: runs are kept for %llu seconds",
                     (unsigned long long)r->service->options.run_ttl);
     return NULL;
 }
@@ -205,7 +205,7 @@ static bool analyse_again(file_run *run, char *text_key, char *id_key, double si
     run->similarity = similarity;
     bool started = run_start(run);
     run->state = started ? RUN_ANALYSING : RUN_FAILED;
-    snprintf(run->why, sizeof run->why, "%s", started ? "" : "the server cannot start a thread for this now");
+    snprintf(run->why, sizeof run->why, "%s", started ? "" : "the server cannot start a thread now");
     run_change(run);
     return started;
 }
@@ -215,7 +215,7 @@ void handle_repeat_run(request *r) {
     if (!found)
         return;
     const char *text = request_choice(r, "textKey"), *id = request_choice(r, "idKey");
-    double similarity = similarity_asked(r, found);
+    double similarity = requested_similarity(r, found);
     char *text_key = text ? strdup(text) : NULL, *id_key = id ? strdup(id) : NULL;
     bool memory = (!text || text_key) && (!id || id_key);
     bool idle = found->thread_ended && found->received_all && !found->users;
@@ -242,7 +242,7 @@ void handle_repeat_run(request *r) {
 /* What is removed at the similarity of a request. *similarity becomes that of the answer: the lowest that is known and
  * is not below it. */
 static const run_step *step_of(const request *r, const file_run *run, const run_result *result, double *similarity) {
-    *similarity = similarity_asked(r, run);
+    *similarity = requested_similarity(r, run);
     int step = (int)ceil(*similarity * 100 - 1e-6);
     step = step > result->from ? step : result->from;
     if (*similarity == run->similarity || (*similarity < run->similarity && own_leads(result, run->similarity)) ||
@@ -491,7 +491,7 @@ void handle_run_pair(request *r) {
         request_answer(r, 200);
     } else {
         request_problem(r, PROBLEM_NO_DOCUMENT, NULL,
-                        "only the documents of groups and of examples can be shown, by their `number`");
+                        "only documents of groups and examples can be shown, by their `number`");
     }
     pthread_mutex_unlock(&found->all->lock);
 }
@@ -529,7 +529,7 @@ void handle_run_examples(request *r) {
     const file_run *found = run_lock(r);
     if (!found)
         return;
-    float threshold = (float)similarity_asked(r, found);
+    float threshold = (float)requested_similarity(r, found);
     text_put(&r->answer, "{\"examples\":[");
     if (!r->answer.failed)
         write_examples(&r->answer, result_of(found), threshold, (int)request_number(r, "limit"));

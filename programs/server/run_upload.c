@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 enum {
-    WORK_BYTES = 1 << 18, /* that have come before a worker is called */
+    WORK_BYTES = 1 << 18, /* received before a worker is called */
     BEGINNING = 10        /* bytes of a file that say how it is compressed */
 };
 
 typedef struct upload {
     file_run *run;
-    text_buffer received;      /* as it came, and was not processed yet */
-    bool coding_known;         /* its first bytes were looked at */
+    text_buffer received;      /* not processed yet, compressed or not */
+    bool coding_known;         /* its first bytes were examined */
     char beginning[BEGINNING]; /* of the file, decompressed */
     size_t beginning_length;
 } upload;
@@ -34,8 +34,8 @@ bool upload_begin(request *r) {
     return r->upload->run;
 }
 
-/* The run of an upload that failed is deleted. */
-static void leave_run(upload *u) {
+/* Deletes the run of an upload that failed. */
+static void give_up_run(upload *u) {
     runs *all = u->run->all;
     pthread_mutex_lock(&all->lock);
     u->run->users--;
@@ -49,7 +49,7 @@ void upload_free(request *r) {
     if (!u)
         return;
     if (u->run)
-        leave_run(u);
+        give_up_run(u);
     text_free(&u->received);
     free(u);
     r->upload = NULL;
@@ -91,8 +91,8 @@ static bool begin_decompressing(request *r) {
     return fine;
 }
 
-/* What is said about a file that begins like an archive of several files; NULL: it does not, or it has the name of a
- * Word document. */
+/* Why a file that begins like an archive of several files is refused; NULL: it does not begin so, or it has the name of
+ * a Word document. */
 static const char *refusal_of_archive(const file_run *run, const char *bytes, size_t length) {
     const char *name = strrchr(run->path, '.');
     if (name && !strcmp(name, ".docx"))
@@ -105,8 +105,7 @@ static const char *refusal_of_archive(const file_run *run, const char *bytes, si
            "send its files one by one; give a Word document a name that ends in .docx";
 }
 
-/* Looks whether the beginning of the decompressed file is compressed itself, or is an archive. False: it is, and a
- * problem is the answer. */
+/* Whether the decompressed file is neither compressed itself nor an archive; else a problem is the answer. */
 static bool is_plain(request *r, const char *bytes, size_t length) {
     upload *u = r->upload;
     while (u->beginning_length < sizeof u->beginning && length) {
@@ -122,7 +121,7 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
     return plain && !refusal;
 }
 
-/* Answers an upload whose run is gone; false, for its caller. */
+/* Answers an upload whose run was deleted; returns false. */
 static bool was_deleted(request *r) {
     request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted while its file arrived");
     return false;
@@ -136,11 +135,12 @@ static bool take(void *user, const char *bytes, size_t length) {
     if (!is_plain(r, bytes, length))
         return false;
     if (length > most - run->received) {
-        request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes, decompressed", (unsigned long long)most);
+        request_problem(r, PROBLEM_TOO_LARGE, NULL, "a file may have at most %llu bytes, decompressed",
+                        (unsigned long long)most);
         return false;
     }
     if (!file_write(run->file, bytes, length)) {
-        run_no_room(r, "the server has no room on its disk for this file");
+        run_no_room(r, "the disk of the server has no room for this file");
         return false;
     }
     pthread_mutex_lock(&run->all->lock);
@@ -162,14 +162,14 @@ static void work(request *r) {
     if (!r->done)
         request_body_result(r, result, "file");
     if (r->done)
-        leave_run(u); /* what is still to come of the file may take long */
+        give_up_run(u); /* now: the rest of the file may take long to arrive */
 }
 
 void upload_wait(request *r) {
     runs_wait_for_end(r->upload->run, r);
 }
 
-/* Answers with the file that was asked for, of a run that has ended, and deletes the run. */
+/* Answers with the requested file of a run that has ended, and deletes the run. */
 static void answer_file(request *r) {
     file_run *run = r->upload->run;
     runs *all = run->all;
@@ -190,7 +190,7 @@ static void answer_file(request *r) {
     pthread_mutex_unlock(&all->lock);
 }
 
-/* The file is here, and its run begun: answers with the run, or once it has ended. */
+/* The file has arrived: answers with its run, or makes the request wait for the end of the run. */
 static void answer(request *r) {
     file_run *made = r->upload->run;
     pthread_mutex_lock(&made->all->lock);

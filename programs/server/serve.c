@@ -429,7 +429,7 @@ static const char *folder_of(char to[4096], const char *path, bool parent) {
     return to;
 }
 
-static bool give_up(serving *s) {
+static bool drop_privileges(serving *s) {
     const char *log = s->options.access_log, *missing = NULL, *sandbox = args_text(s->args, "sandbox");
     const served_index *index = &s->options.first;
     doppel_engine_needs needs;
@@ -544,7 +544,7 @@ int serve(const cli_args *args, const served_index *index) {
         s->server_options.socket = s->listening.socket;
         s->options.local_only = s->listening.local && !s->options.tokens;
         allow_many_files(s->server_options.connections);
-        code = give_up(s) ? run(s) : EXIT_USAGE;
+        code = drop_privileges(s) ? run(s) : EXIT_USAGE;
     }
     free(s->certificate);
     free(s->key);

@@ -21,8 +21,8 @@
 
 /* ---- connections ---- */
 
-/* Whether the other end has gone, and nothing is left to read. libmicrohttpd may miss that when it happens while a
- * connection is suspended. */
+/* Whether the other end has closed the connection, and nothing is left to read. libmicrohttpd may miss that when it
+ * happens while a connection is suspended. */
 static bool is_gone(const connection *c) {
     char byte;
     return recv(c->socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
@@ -203,7 +203,7 @@ static const char *header(void *user, const char *name) {
     return MHD_lookup_connection_value(user, MHD_HEADER_KIND, name);
 }
 
-/* What could make a proxy see another request here than this server does. */
+/* Facts about a head that a proxy might read in another way than this server. */
 typedef struct head_facts {
     int hosts;
     int lengths;  /* headers that say how long the body is */
@@ -225,14 +225,14 @@ static const char *wrong_with_head(const exchange *x, struct MHD_Connection *fro
     head_facts f = {0};
     bool names_host = !strncmp(version, "HTTP/1.", 7) && version[7] != '0';
     MHD_get_connection_values(from, MHD_HEADER_KIND, look_at_header, &f);
-    return f.lengths > 1 || f.unclear      ? "it is not clear where the body of this request ends"
+    return f.lengths > 1 || f.unclear      ? "the length of the body is ambiguous"
            : f.hosts > 1                   ? "there is more than one Host header"
            : !f.hosts && names_host        ? "HTTP/1.1 needs a Host header"
            : strpbrk(x->target, " \t\r\n") ? "the path contains a space: write it as %20"
                                            : NULL;
 }
 
-/* The head is here. */
+/* The head has arrived. */
 static enum MHD_Result begin(exchange *x, struct MHD_Connection *from, const char *method, const char *version) {
     const request_head head = {method, x->target, x->connection ? x->connection->client : "", header, from};
     request *r = x->request = request_create(x->server->service, &head);
@@ -258,7 +258,7 @@ static enum MHD_Result hand_over(exchange *x, struct MHD_Connection *from, dispa
     return MHD_YES;
 }
 
-/* All of it is here. */
+/* The whole request has arrived. */
 static enum MHD_Result work(exchange *x, struct MHD_Connection *from) {
     request *r = x->request;
     if (r->done)
@@ -309,7 +309,7 @@ static connection *connection_of(struct MHD_Connection *from) {
     return info ? info->socket_context : NULL;
 }
 
-/* The first line of a request is here: its target is kept unchanged. */
+/* The first line of a request has arrived: keeps its target unchanged. */
 static void *on_target(void *user, const char *target, struct MHD_Connection *from) {
     exchange *x = calloc(1, sizeof *x);
     char *copy = strdup(target);
@@ -488,7 +488,7 @@ void server_stop(server *s) {
              * read it. */
             dup2(STDERR_FILENO, listening);
         }
-        /* Requests on their way count, too: it waits until nothing was in progress for a while. */
+        /* Requests may still be on their way: it waits until nothing has been in progress for a while. */
         for (int quiet = 0; quiet < QUIET && now_microseconds() < until; quiet = is_busy(s) ? 0 : quiet + 1)
             usleep(STEP);
         /* No connection may be suspended any more, however long its work takes. */

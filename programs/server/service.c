@@ -59,7 +59,7 @@ static bool workers_open(workers *w, int threads, size_t most, void (*work)(stru
     return w->count == threads;
 }
 
-/* Once all that waits is done. */
+/* Finishes the queue first. */
 static void workers_close(workers *w) {
     if (!w->work)
         return;

@@ -2,7 +2,7 @@
  *
  *     service_open       indexes, tokens, limits, workers
  *     request_create     a request by its head: route, rights, parameters
- *     request_receive    a piece of its body, decompressed; lines are worked on as they come
+ *     request_receive    a piece of its body, decompressed; lines are processed as they arrive
  *     request_run        its work, on any thread
  *     request_free       counts and logs it, and frees it
  *     service_close
@@ -76,10 +76,10 @@ typedef struct service_options {
     uint64_t max_ratio;    /* decompressed / compressed size of a body; 0: any */
     uint64_t max_answer;   /* bytes of the answer of a batch, 0: any; lines in progress may exceed it */
     uint64_t max_spooled;  /* bytes of all such answers at a time, likewise */
-    uint64_t max_run;      /* bytes of the file of a run, unpacked */
+    uint64_t max_run;      /* bytes of the file of a run, decompressed */
     uint64_t max_runs;     /* that are held at a time */
     uint64_t run_ttl;      /* seconds until a run is deleted */
-    uint64_t run_idle;     /* seconds after which a run that nobody asks for may be deleted to make room */
+    uint64_t run_idle;     /* seconds without a request after which a run may be deleted to make room */
     uint64_t rate;         /* requests per second and client; 0: any */
     int threads;
 } service_options;
@@ -122,7 +122,7 @@ void service_complain(service *s, doppel_status status, const doppel_error *erro
 /* Reloads the tokens and reopens the log; one that cannot be read is left unchanged. */
 void service_reload(service *s);
 
-/* The head of a request, as it came. */
+/* The head of a request, as received. */
 typedef struct request_head {
     const char *method;
     const char *target; /* path and query, still percent-encoded */
@@ -144,12 +144,12 @@ typedef struct request {
     const char *given[MAX_PARAMETERS];
     char *target; /* what ids and parameters point into */
     char client[64];
-    char token[TOKEN_NAME]; /* the name of the token it came with */
+    char token[TOKEN_NAME]; /* the name of its token */
     right_kind right;
-    bool wrong_token; /* it came with an unknown token */
+    bool wrong_token; /* it has an unknown token */
     /* What is received. */
     uint64_t began;     /* microseconds */
-    uint64_t received;  /* bytes, as they came */
+    uint64_t received;  /* bytes, compressed or not */
     char sent_type[40]; /* Content-Type of a file; it may be cut */
     body body;
     text_buffer content; /* JSON, decompressed */
@@ -168,7 +168,7 @@ typedef struct request {
     /* What is sent. */
     bool done, failed; /* there is an answer; it is a problem */
     bool close;        /* the connection cannot continue after the answer */
-    bool drop;         /* nor can it wait for the answer */
+    bool drop;         /* it is closed without waiting for the answer */
     int status;
     const char *type;
     text_buffer answer;
@@ -177,7 +177,7 @@ typedef struct request {
     text_buffer disposition; /* Content-Disposition; empty: none */
     unsigned retry_after;
     const struct console_file *file; /* in place of both */
-    /* For those who work on it. */
+    /* Used by the threads that process it. */
     struct request *next;
     void (*work)(struct request *request);
     void *connection;
@@ -191,7 +191,7 @@ enum {
 
 /* NULL: no memory. Check `done` afterwards: then the body is not needed. */
 request *request_create(service *s, const request_head *head);
-/* True: a worker has to run request->work before more can come. */
+/* True: a worker has to run request->work before more can be received. */
 bool request_receive(request *r, const char *bytes, size_t length);
 /* Answers with a problem if decompressing the body failed; `what`: "body" or "file", for the message. */
 void request_body_result(request *r, body_result result, const char *what);
@@ -206,7 +206,7 @@ void request_free(request *r);
 void work_on(request **list, size_t count);
 void work_on_adds(request **list, size_t count);
 
-/* The Content-Type that is asked for where a body has none that its route takes. */
+/* The Content-Type that is recommended for a body. */
 const char *body_type(const route_info *route);
 
 /* The value of a parameter, or its default. */
@@ -261,7 +261,7 @@ void request_error(request *r, doppel_status status, const doppel_error *error);
 void request_refused(request *r, doppel_status status, const doppel_error *error);
 
 void problem_write(text_buffer *out, const problem *p);
-/* The library explains to users of the command: replaces its options in a message by what there is here, or nothing. */
+/* Messages of the library name options of the command: replaces them by parameters of the API, or removes them. */
 void problem_words(char *message, size_t room);
 /* `index` (NULL: none) is the index of the request. */
 void problem_of_error(problem *p, const index_entry *index, doppel_status status, const doppel_error *error);

@@ -42,7 +42,7 @@ static bool is_kept(const checker *c, const json_value *value) {
     return false;
 }
 
-/* What kinds a field may have, in words. */
+/* Names the kinds that a field may have. */
 static void kinds_named(unsigned kinds, char *to, size_t room) {
     to[0] = 0;
     for (int kind = JSON_NULL; kind <= JSON_OBJECT; kind++)
@@ -67,7 +67,7 @@ static bool check_choice(checker *c, const field *f, const json_value *value, co
             return true;
         at = at[length] ? at + length + 1 : NULL;
     }
-    return wrong(c, pointer, "%s is one of: %s", f->name, f->choices);
+    return wrong(c, pointer, "%s must be one of: %s", f->name, f->choices);
 }
 
 static bool check_object(checker *c, const shape_info *shape, const json_value *object, const char *pointer);
@@ -102,7 +102,7 @@ static bool check_field(checker *c, const field *f, const json_value *value, con
     return value->kind != JSON_ARRAY || check_array(c, f, value, pointer);
 }
 
-/* The fields that an object may have, in words. */
+/* Names the fields that an object may have. */
 static void fields_named(const checker *c, const shape_info *shape, char *to, size_t room) {
     size_t used = 0, kept = shape->kept && c->index ? c->index->fields.count : 0;
     to[0] = 0;
@@ -117,7 +117,7 @@ static bool unknown_field(checker *c, const shape_info *shape, const json_value 
     int length = (int)(value->key.length < 100 ? value->key.length : 100);
     fields_named(c, shape, fields, sizeof fields);
     return wrong(c, pointer, "unknown field \"%.*s\"; %s%s", length, value->key.data,
-                 fields[0] ? "the fields are " : "no fields are possible here", fields);
+                 fields[0] ? "the fields are " : "no fields are allowed here", fields);
 }
 
 static bool check_other(checker *c, const shape_info *shape, const json_value *value, const char *pointer) {

@@ -5,13 +5,14 @@
 
 /* ---- bodies ---- */
 
-#define SHARE .most = 1
+/* A similarity from which on something counts; 0 would stand for the default (doppel_engine_options). */
+#define LEAST_SHARE .least = 0.01, .most = 1
 #define END \
     { .name = NULL }
 
-/* Recipes as far as a pattern can say it (lib/sketch/recipe.c). What it cannot: each part is given once, space=drop
- * goes with chars=, libcrypto knows the hash, first= and sample= fit into 63 and 32 bits. Stop words and frequencies
- * cannot be given here. */
+/* Recipes, as far as a pattern can describe them (lib/sketch/recipe.c). It does not say that each part is given once,
+ * that space=drop needs chars=, that libcrypto knows the hash, or that first= and sample= fit into 63 and 32 bits. Stop
+ * words and frequencies cannot be given here. */
 #define RECIPE                                                                                                \
     "^(page|article|literal|simhash0*([1-9]|[1-5][0-9]|6[0-4]|128)(:((words|chars)=0*([1-9][0-9]{0,2}|1000)|" \
     "hash=[A-Za-z0-9][A-Za-z0-9/._-]*|weight=(tf|set|sqrt|tf2)|case=(fold|keep)|(punct|space)=(drop|keep)|"   \
@@ -52,7 +53,7 @@ const shape_info shape_document = {
     true,
     "url|title|text|html"};
 
-/* Files of records have fields for other programs, which doppel add passes over, too. */
+/* Files of records have fields for other programs; doppel add ignores them, too. */
 const shape_info shape_record = {
     "Record",
     "A document as a line of a batch: at least one of url, title, text and html, and the fields that the index keeps; "
@@ -89,7 +90,7 @@ static const field result_fields[] = {
     END,
 };
 static const shape_info shape_result = {
-    "Result", "A search result; other fields travel along.", result_fields, true, false, NULL};
+    "Result", "A search result; other fields are returned unchanged.", result_fields, true, false, NULL};
 
 static const field results_fields[] = {
     {"results", ANY_ARRAY, .required = true, .help = "in the order they would be shown", .shape = &shape_result},
@@ -102,16 +103,16 @@ static const field index_options_fields[] = {
      .choices = "general|crawl|article"},
     {"recipe", ANY_STRING, .help = "how text becomes a fingerprint", .pattern = RECIPE},
     {"near", ANY_STRING, .help = "how near content is defined", .choices = "distance|similarity"},
-    {"similarity", ANY_NUMBER, .help = "near: of at least this similarity; implies near similarity", SHARE},
+    {"similarity", ANY_NUMBER, .help = "near: of at least this similarity; implies near similarity", LEAST_SHARE},
     {"distance", ANY_NUMBER, .help = "near: fingerprints differ in at most this many bits; implies near distance",
      .most = 64, .whole = true},
     {"sample", ANY_NUMBER,
      .help = "near similarity: keep this many hashes of a document, 16 to 4096, and estimate the similarity from them",
      .least = 16, .most = 4096, .whole = true},
-    {"minWords", ANY_NUMBER, .help = "documents with fewer words are near only if their words are the same",
+    {"minWords", ANY_NUMBER, .help = "documents with fewer words are near only if their words are the same", .least = 1,
      .most = 1e6, .whole = true},
     {"titles", ANY_BOOL, .help = "whether a similar title makes a duplicate"},
-    {"titleSimilarity", ANY_NUMBER, .help = "how similar", SHARE},
+    {"titleSimilarity", ANY_NUMBER, .help = "how similar", LEAST_SHARE},
     {"titleVeto", ANY_BOOL,
      .help = "whether contents with less than half of `similarity` in common outweigh a title; near by similarity "
              "only"},
@@ -121,7 +122,8 @@ static const field index_options_fields[] = {
     {"onDuplicate", ANY_STRING, .help = "what is done with copies", .choices = "skip|link|store"},
     {"onSameUrl", ANY_STRING, .help = "how other text at a known URL is treated", .choices = "duplicate|refresh"},
     {"durability", ANY_STRING, .help = "when an add is acknowledged", .choices = "none|batch|each"},
-    {"ttl", ANY_NUMBER, .help = "seconds that a document is remembered", .most = 1e11, .whole = true},
+    {"ttl", ANY_NUMBER, .help = "seconds that a document is remembered (default: that of the preset)", .least = 1,
+     .most = 1e11, .whole = true},
     END,
 };
 const shape_info shape_index_options = {
@@ -149,16 +151,16 @@ static const shape_info shape_evidence = {"Evidence", "What was measured on a pa
 
 static const field verdict_fields[] = {
     {"id", STRING_OR_NULL, .required = true, .help = "of the document, as given or made"},
-    {"isDuplicate", ANY_BOOL, .required = true, .help = "whether it was seen"},
-    {"known", ANY_BOOL, .help = "this id was there with the same words: its first verdict again"},
-    {"replaced", ANY_BOOL, .help = "it took the place of an earlier version"},
+    {"isDuplicate", ANY_BOOL, .required = true, .help = "whether it was seen before"},
+    {"known", ANY_BOOL, .help = "it was added before, with this id and the same words: its first verdict again"},
+    {"replaced", ANY_BOOL, .help = "it replaced an earlier version"},
     {"confidence", ANY_NUMBER, .required = true, .help = "how sure that is, 0 to 1"},
     {"reason", STRING_OR_NULL, .required = true, .help = "why", .choices = REASONS},
     {"originalId", STRING_OR_NULL, .required = true, .help = "the id of its original"},
     {"evidence", ANY_OBJECT, .required = true, .help = "what was measured", .shape = &shape_evidence},
     END,
 };
-const shape_info shape_verdict = {"Verdict", "Whether a document was seen.", verdict_fields, false, false, NULL};
+const shape_info shape_verdict = {"Verdict", "Whether a document was seen before.", verdict_fields, false, false, NULL};
 
 static const field by_fields[] = {
     {"url", ANY_NUMBER, .required = true, .help = "by URL", .whole = true},
@@ -171,7 +173,7 @@ static const shape_info shape_by = {"ByReason", "Counts by reason.", by_fields, 
 
 static const field stored_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
-    {"number", ANY_NUMBER, .required = true, .help = "in the order of adding", .whole = true},
+    {"number", ANY_NUMBER, .required = true, .help = "its number, in the order of adding", .whole = true},
     {"url", STRING_OR_NULL, .required = true, .help = "as given"},
     {"canonicalUrl", STRING_OR_NULL, .required = true, .help = "its canonical form"},
     {"title", STRING_OR_NULL, .required = true, .help = "its title"},
@@ -191,7 +193,7 @@ static const field stored_fields[] = {
     {"duplicates", ANY_NUMBER, .required = true, .help = "copies that were seen", .whole = true},
     {"duplicatesBy", ANY_OBJECT, .required = true, .help = "the same by reason", .shape = &shape_by},
     {"lastDuplicate", STRING_OR_NULL, .required = true, .help = "when the last was seen"},
-    {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
+    {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it", .items = ANY_STRING},
     {"text", STRING_OR_NULL, .required = true, .help = "its text, where the index keeps it"},
     {"titleSimilarity", ANY_NUMBER, .help = "in a list by title: how similar its title is"},
     END,
@@ -206,7 +208,7 @@ static const field near_fields[] = {
     {"url", STRING_OR_NULL, .required = true, .help = "as given"},
     {"title", STRING_OR_NULL, .required = true, .help = "its title"},
     {"canonical", ANY_STRING, .required = true, .help = "the id of the document that represents its group"},
-    {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it"},
+    {"aliases", ANY_ARRAY, .required = true, .help = "URLs that are linked to it", .items = ANY_STRING},
     END,
 };
 static const shape_info shape_near = {"Near", "A similar document.", near_fields, false, false, NULL};
@@ -215,7 +217,7 @@ static const field similar_fields[] = {
 const shape_info shape_similar = {"Similar", "Similar documents.", similar_fields, false, false, NULL};
 
 static const field shown_fields[] = {
-    {"folded", ANY_ARRAY, .required = true, .help = "near-copies of it, as they were given"},
+    {"folded", ANY_ARRAY, .required = true, .help = "near-copies of it, as they were given", .items = ANY_OBJECT},
     END,
 };
 static const shape_info shape_shown = {
@@ -227,14 +229,14 @@ const shape_info shape_folded = {"Folded", "Search results without their near-co
                                  NULL};
 
 static const field passage_fields[] = {
-    {"aStart", ANY_NUMBER, .required = true, .help = "bytes of A", .whole = true},
-    {"aEnd", ANY_NUMBER, .required = true, .help = "", .whole = true},
-    {"bStart", ANY_NUMBER, .required = true, .help = "bytes of B", .whole = true},
-    {"bEnd", ANY_NUMBER, .required = true, .help = "", .whole = true},
-    {"aFrom", ANY_NUMBER, .required = true, .help = "the same in UTF-16 units", .whole = true},
-    {"aTo", ANY_NUMBER, .required = true, .help = "", .whole = true},
-    {"bFrom", ANY_NUMBER, .required = true, .help = "", .whole = true},
-    {"bTo", ANY_NUMBER, .required = true, .help = "", .whole = true},
+    {"aStart", ANY_NUMBER, .required = true, .help = "where it begins in A, in bytes", .whole = true},
+    {"aEnd", ANY_NUMBER, .required = true, .help = "where it ends", .whole = true},
+    {"bStart", ANY_NUMBER, .required = true, .help = "where it begins in B, in bytes", .whole = true},
+    {"bEnd", ANY_NUMBER, .required = true, .help = "where it ends", .whole = true},
+    {"aFrom", ANY_NUMBER, .required = true, .help = "aStart in UTF-16 units", .whole = true},
+    {"aTo", ANY_NUMBER, .required = true, .help = "aEnd in UTF-16 units", .whole = true},
+    {"bFrom", ANY_NUMBER, .required = true, .help = "bStart in UTF-16 units", .whole = true},
+    {"bTo", ANY_NUMBER, .required = true, .help = "bEnd in UTF-16 units", .whole = true},
     {"words", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
     END,
 };
@@ -286,8 +288,7 @@ const shape_info shape_listed = {"Listed", "A page of documents.", listed_fields
 
 static const field copies_fields[] = {
     {"original", ANY_STRING, .required = true,
-     .help = "the id of the document whose copies these are; of a copy that was asked for, its original, which may be "
-             "gone"},
+     .help = "the id of the document whose copies these are; for a copy, its original, which may no longer be there"},
     {"documents", ANY_ARRAY, .required = true, .help = "its copies, without their texts", .shape = &shape_stored},
     {"next", NUMBER_OR_NULL, .required = true, .help = "the cursor of the next page; null: this is the last",
      .whole = true},
@@ -297,8 +298,9 @@ const shape_info shape_copies = {"Copies", "A page of the copies of a document."
 
 static const field histogram_fields[] = {
     {"count", ANY_NUMBER, .required = true, .help = "how many", .whole = true},
-    {"sum", ANY_NUMBER, .required = true, .help = "of all", .whole = true},
-    {"buckets", ANY_ARRAY, .required = true, .help = "the i-th counts those below 2^i, the last all others"},
+    {"sum", ANY_NUMBER, .required = true, .help = "of all values", .whole = true},
+    {"buckets", ANY_ARRAY, .required = true, .help = "the i-th counts those below 2^i, the last all others",
+     .items = ANY_NUMBER},
     END,
 };
 static const shape_info shape_histogram = {"Histogram", "How often each size occurs.", histogram_fields, false, false,
@@ -321,7 +323,7 @@ static const field stats_fields[] = {
     {"titleSimilarity", ANY_NUMBER, .required = true, .help = "of at least"},
     {"titleVeto", ANY_BOOL, .required = true, .help = "whether very unlike contents outweigh a title"},
     {"keepText", ANY_BOOL, .required = true, .help = "whether texts are kept"},
-    {"fields", ANY_ARRAY, .required = true, .help = "that are kept"},
+    {"fields", ANY_ARRAY, .required = true, .help = "that are kept", .items = ANY_STRING},
     {"onDuplicate", ANY_STRING, .required = true, .help = "what is done with copies", .choices = "skip|link|store"},
     {"onSameUrl", ANY_STRING, .required = true, .help = "how other text at a known URL is treated",
      .choices = "duplicate|refresh"},
@@ -330,29 +332,29 @@ static const field stats_fields[] = {
     COUNT("documents", "originals"),
     COUNT("copies", "linked or stored"),
     COUNT("titlesKnown", "titles that are indexed"),
-    {"duplicatesBy", ANY_OBJECT, .required = true, .help = "ever counted", .shape = &shape_by},
+    {"duplicatesBy", ANY_OBJECT, .required = true, .help = "all copies that were counted", .shape = &shape_by},
     {"oldest", STRING_OR_NULL, .required = true, .help = "when it was added"},
     {"newest", STRING_OR_NULL, .required = true, .help = "when it was added"},
     COUNT("diskBytes", "the file"),
-    COUNT("freeBytes", "of it, what can be used again"),
-    COUNT("memoryBytes", "all of the next three"),
+    COUNT("freeBytes", "of it, free for reuse"),
+    COUNT("memoryBytes", "the sum of the next three"),
     COUNT("keysBytes", "ids, URLs and digests"),
     COUNT("nearBytes", "fingerprints or signatures"),
     COUNT("titleBytes", "titles"),
     {"plan", ANY_STRING, .required = true, .help = "the layout of the index"},
     COUNT("last", "the last number that was given"),
-    COUNT("checks", "since it was opened, as all that follow"),
-    COUNT("adds", ""),
-    COUNT("removes", ""),
-    COUNT("expired", ""),
+    COUNT("checks", "since the index was opened, as are all figures below"),
+    COUNT("adds", "documents that were sent to be added"),
+    COUNT("removes", "documents that were removed by request"),
+    COUNT("expired", "documents that were removed because they had expired"),
     COUNT("damaged", "records that could not be read"),
-    COUNT("commits", ""),
-    COUNT("failedCommits", ""),
+    COUNT("commits", "writes to disk"),
+    COUNT("failedCommits", "writes that failed"),
     {"verdictsBy", ANY_OBJECT, .required = true, .help = "of checks and adds", .shape = &shape_by},
     {"checkTime", ANY_OBJECT, .required = true, .help = "microseconds", .shape = &shape_histogram},
     {"addTime", ANY_OBJECT, .required = true, .help = "microseconds", .shape = &shape_histogram},
     {"commitTime", ANY_OBJECT, .required = true, .help = "microseconds", .shape = &shape_histogram},
-    {"candidates", ANY_OBJECT, .required = true, .help = "a check or add", .shape = &shape_histogram},
+    {"candidates", ANY_OBJECT, .required = true, .help = "per check or add", .shape = &shape_histogram},
     {"distances", ANY_OBJECT, .required = true, .help = "of duplicates by content", .shape = &shape_histogram},
     {"openSeconds", ANY_NUMBER, .required = true, .help = "that opening took"},
     {"uptimeSeconds", ANY_NUMBER, .required = true, .help = "of the server"},
@@ -409,7 +411,7 @@ static const field backup_fields[] = {
 const shape_info shape_backup = {"Backup", "A whole copy of an index.", backup_fields, false, false, NULL};
 
 static const field health_fields[] = {
-    {"status", ANY_STRING, .required = true, .help = "a word", .choices = "ok|ready|stopping"}, END};
+    {"status", ANY_STRING, .required = true, .help = "its state", .choices = "ok|ready|stopping"}, END};
 const shape_info shape_health = {"Health", "The state of the server.", health_fields, false, false, NULL};
 
 static const field removed_fields[] = {
@@ -429,7 +431,7 @@ const shape_info shape_done = {"Done", "What was done.", done_fields, false, fal
 
 static const field session_fields[] = {
     {"tokens", ANY_BOOL, .required = true, .help = "whether requests need a token"},
-    {"name", STRING_OR_NULL, .required = true, .help = "of the token; null: none is needed"},
+    {"name", STRING_OR_NULL, .required = true, .help = "of the token; null: none is required"},
     {"right", ANY_STRING, .required = true, .help = "what it may do; each right includes those before it",
      .choices = "read|write|admin"},
     END,
@@ -497,7 +499,7 @@ static const field run_members[] = {
      .help = "the one of these with the longest values, often the text; null: none has long values"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
-    COUNT("empty", "of these, those without words, which are copies of no other"),
+    COUNT("empty", "of these, those without words, which are never copies"),
     COUNT("bad", "records that could not be read"),
     {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
     RUN_COUNTS,
@@ -529,39 +531,39 @@ static const field run_document_fields[] = {
     RUN_NUMBER,
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"title", STRING_OR_NULL, .required = true,
-     .help = "its title, or how its text begins; null: it is near no other document, so that it is not kept here"},
+     .help = "its title, or how its text begins; null: it is near no other document, so its title was not kept"},
     {"kept", ANY_BOOL, .required = true, .help = "whether it is kept"},
     {"originalId", STRING_OR_NULL, .required = true, .help = "of a removed one: the kept document it is a copy of"},
     {"originalNumber", NUMBER_OR_NULL, .required = true, .help = "of a removed one: the number of that document",
      .whole = true},
     {"reason", STRING_OR_NULL, .required = true, .help = "of a removed one: why", .choices = REASONS},
     {"originalSimilarity", NUMBER_OR_NULL, .required = true, .help = "of a removed one: to that document"},
-    {"group", ANY_OBJECT, .help = "the documents of which one is kept, if it is one of several",
-     .shape = &shape_run_group},
+    {"group", ANY_OBJECT, .help = "its group, if it is in one", .shape = &shape_run_group},
     END,
 };
 const shape_info shape_run_document = {
-    "RunDocument", "What is decided on a document of a run.", run_document_fields, false, false, NULL};
+    "RunDocument", "What is decided about a document of a run.", run_document_fields, false, false, NULL};
 
 static const field listed_run_fields[] = {
     {"id", ANY_STRING, .required = true, .help = "its id"},
     {"name", ANY_STRING, .required = true, .help = "of the file"},
-    {"state", ANY_STRING, .required = true, .help = "what is going on", .choices = "receiving|analysing|done|failed"},
-    COUNT("received", "bytes of the file, unpacked"),
+    {"state", ANY_STRING, .required = true, .help = "what the server is doing with it",
+     .choices = "receiving|analysing|done|failed"},
+    COUNT("received", "bytes of the file, decompressed"),
     COUNT("documents", "that were analysed so far"),
     COUNT("removed", "of these, those that are removed"),
     {"created", STRING_OR_NULL, .required = true, .help = "when its upload began"},
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     END,
 };
-static const shape_info shape_listed_run = {"ListedRun", "A run, in short.", listed_run_fields, false, false, NULL};
+static const shape_info shape_listed_run = {"ListedRun", "A run, in brief.", listed_run_fields, false, false, NULL};
 
 static const field runs_fields[] = {
     {"runs", ANY_ARRAY, .required = true, .help = "the latest first", .shape = &shape_listed_run},
-    COUNT("most", "runs that the server holds (--max-runs)"),
+    COUNT("most", "runs that the server holds at most (--max-runs)"),
     END,
 };
-const shape_info shape_runs = {"Runs", "The runs that there are.", runs_fields, false, false, NULL};
+const shape_info shape_runs = {"Runs", "All runs.", runs_fields, false, false, NULL};
 
 static const field run_text_fields[] = {
     RUN_NUMBER,

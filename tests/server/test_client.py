@@ -55,6 +55,13 @@ class Client(unittest.TestCase):
         self.assertTrue(all(set(one["tags"]) <= tags for one in operations))
         self.assertTrue(all(tag in {one["tags"][0] for one in operations} for tag in tags))
 
+    def test_every_array_says_what_is_in_it(self):
+        schemas = self.described["components"]["schemas"]
+        arrays = {(name, field): value["items"] for name, schema in schemas.items()
+                  for field, value in schema["properties"].items() if value.get("type") == "array"}
+        self.assertLess({("Stored", "aliases"), ("Stats", "fields"), ("Run", "largest")}, set(arrays))
+        self.assertEqual([array for array, items in arrays.items() if not items], [])
+
     def test_documents(self):
         models = importlib.import_module("doppel_client.models")
         document = models.Document(id="one", url="https://example.org/one", title="A title of its own", text=words.text("client"))

@@ -291,6 +291,9 @@ class Routes(support.ServerTest):
                                  ({"similarity": 0.5, "distance": 3}, "/distance"),
                                  ({"preset": "crawl", "near": "distance", "similarity": 0.5}, "/similarity")):
             self.assertProblem(put("PUT", "/v1/indexes/refused", options), 400, "wrong-shape", pointer=pointer)
+        # 0 is not taken for the default.
+        for name in ("similarity", "titleSimilarity", "minWords", "ttl", "sample"):
+            self.assertProblem(put("PUT", "/v1/indexes/refused", {name: 0}), 400, "wrong-shape", pointer="/" + name)
         for number in range(4):
             self.assertEqual(put("DELETE", f"/v1/indexes/near{number}")[0], 200)
 
