@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    FIRST_DOCUMENTS = 500,    /* analysed first; then four times as many, and so on */
-    FIRST_BYTES = 1 << 17,    /* received before that; then four times as many, and so on */
+    FIRST_DOCUMENTS = 500,    /* in the first step; each later step takes four times more */
+    FIRST_BYTES = 1 << 17,    /* received before the first step; likewise */
     MAINTENANCE_STEP = 100,   /* milliseconds */
     WAIT_MOST = 20 * 1000000, /* microseconds that a request waits for a new version */
     RETRY_SECONDS = 30        /* until a client should try again */
@@ -83,7 +83,7 @@ bool run_is_stopped(const file_run *r) {
     return __atomic_load_n(&r->stop, __ATOMIC_RELAXED) == RUN_STOP;
 }
 
-/* ---- what clients see of the library's words ---- */
+/* ---- messages of the library, as clients see them ---- */
 
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to) {
     const char *from = text.data, *end = text.data + text.length;
@@ -112,12 +112,12 @@ void run_rewrite_error(const file_run *r, doppel_error *error) {
 
 /* ---- the thread that analyses a run ---- */
 
-/* Says why a run failed. Messages about files that cannot be written name folders of the server. */
+/* Records why a run failed, without the server's folders, which messages about files name. */
 static void set_failure(file_run *r, doppel_status status, doppel_error *error) {
     const char *why = error->message[0] ? error->message : doppel_status_name(status);
     run_rewrite_error(r, error);
     if (status == DOPPEL_ERROR_IO)
-        why = "the server has no room on its disk for this, or cannot read it back";
+        why = "the disk of the server is full or cannot be read";
     snprintf(r->why, sizeof r->why, "%s", why);
 }
 
@@ -268,7 +268,7 @@ static bool waits_on(const file_run *r, const request *one, uint64_t now) {
     return r->version <= (uint64_t)request_number(one, "after") && !has_ended(r) && now - one->began < WAIT_MOST;
 }
 
-/* Moves the requests that need not wait any longer from a run to the head of a list. The lock is held by the caller. */
+/* Moves the requests that need not wait any longer from a run to a list. The lock is held by the caller. */
 static void take_waiting(file_run *r, bool all_of_them, request **list) {
     uint64_t now = now_microseconds();
     for (request **at = &r->waiting; *at;) {
@@ -321,8 +321,8 @@ static void free_all(file_run *list) {
     }
 }
 
-/* The run that is deleted where another one needs its place: of those that have ended and that nobody has asked for
- * for --run-idle seconds, the one that has not been asked for for the longest; NULL: there is none. */
+/* The run that is deleted where another one needs its place: of those that have ended and have not been requested for
+ * --run-idle seconds, the least recently requested one; NULL: there is none. */
 static file_run *find_idle(runs *all) {
     uint64_t now = (uint64_t)time(NULL), idle = all->service->options.run_idle;
     file_run *found = NULL;
@@ -333,14 +333,27 @@ static file_run *find_idle(runs *all) {
     return found;
 }
 
+static size_t count_live(const runs *all) {
+    size_t count = 0;
+    for (const file_run *r = all->first; r; r = r->next)
+        count += !r->deleted;
+    return count;
+}
+
+/* Whether another run may be added. A deleted run leaves its place at once, although its thread may take a while to
+ * end; there are at most as many of those as live ones. */
+static bool has_room(const runs *all) {
+    uint64_t most = all->service->options.max_runs;
+    return count_live(all) < most && all->count < 2 * most;
+}
+
 /* Makes room for another run. Gives the runs that have to be freed. The lock is held by the caller. */
 static file_run *make_room(runs *all) {
-    uint64_t most = all->service->options.max_runs;
     file_run *idle;
-    if (all->count < most)
+    if (has_room(all))
         return NULL;
     file_run *deleted = take_deleted(all);
-    if (all->count < most || !(idle = find_idle(all)))
+    if (count_live(all) < all->service->options.max_runs || !(idle = find_idle(all)))
         return deleted;
     run_delete(idle);
     file_run *more = take_deleted(all);
@@ -446,8 +459,8 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
     if (id && !id_allowed(id)) {
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id has %d to %d characters of a-z, 0-9 and -", RUN_ID_LEAST,
-                        RUN_ID);
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id must have %d to %d characters of a-z, 0-9 and -",
+                        RUN_ID_LEAST, RUN_ID);
         return false;
     }
     if (id && runs_find(all, id, strlen(id))) {
@@ -472,12 +485,12 @@ static bool fill_in(runs *all, request *r, file_run *made) {
 static bool begin(request *r, file_run *made) {
     if (mkdir(made->folder, 0700) ||
         (made->file = open(made->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) {
-        run_no_room(r, "the server cannot write a file for this");
+        run_no_room(r, "the server cannot create a temporary file");
         return false;
     }
     if (run_start(made))
         return true;
-    request_problem(r, PROBLEM_NO_MEMORY, NULL, "the server cannot start a thread for this now");
+    request_problem(r, PROBLEM_NO_MEMORY, NULL, "the server cannot start a thread now");
     return false;
 }
 
@@ -485,11 +498,12 @@ file_run *runs_add(runs *all, request *r) {
     file_run *made = NULL;
     pthread_mutex_lock(&all->lock);
     file_run *deleted = make_room(all);
-    if (all->count >= all->service->options.max_runs) {
-        run_no_room(r, "the server holds as many runs as it may, and all are new or in use: delete one, or try again "
-                       "later");
+    if (!has_room(all)) {
+        run_no_room(r,
+                    "the server holds the maximum number of runs (--max-runs), and all are new or in use: delete one, "
+                    "or try again later");
     } else if (!run_folders_make(all) || !start_maintenance(all)) {
-        run_no_room(r, "the server cannot make a folder for this");
+        run_no_room(r, "the server cannot create a temporary folder");
     } else if (!(made = calloc(1, sizeof *made))) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     } else if (!fill_in(all, r, made) || !begin(r, made)) {

@@ -2,8 +2,8 @@
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
  * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
- * the result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where there is no
- * room for another one, once it is finished and nobody has asked for it for --run-idle seconds.
+ * the result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where another one
+ * needs its place, once it is finished and has not been requested for --run-idle seconds.
  *
  *     run_folders.c     the folder of all runs, and folders that killed servers left
  *     runs.c            the list of runs; the thread that analyses a run; the thread that deletes runs
@@ -14,7 +14,8 @@
  *     run_handlers.c    the requests about runs
  *     run_files.c       the files that are made of a run: its kept or removed documents
  *
- * What runs hold is bounded: a file by --max-run, their number by --max-runs, the files made of them by --max-spooled.
+ * What runs hold is bounded: a file by --max-run, their number by --max-runs (and the same number of deleted ones whose
+ * threads have not ended yet), the files made of them by --max-spooled.
  * One analysis at a time uses RUN_MEMORY, which is enough for about 2.9 million documents (more are refused), and
  * temporary files of at most about the size of the file and 300 bytes a document. */
 #ifndef SERVER_RUNS_H
@@ -189,9 +190,9 @@ typedef struct file_run {
     char *folder, *path; /* of the file, as it is stored */
     bool is_table;       /* CSV or TSV, by its name */
     uint64_t began;      /* seconds since 1970 */
-    uint64_t used;       /* when a request last asked for it or ended; guarded as what follows */
+    uint64_t used;       /* when a request for it last began or ended; guarded by the lock of all */
     int file;            /* what is written to; -1: none */
-    pthread_t thread;    /* that analyses it, or has */
+    pthread_t thread;    /* that analyses it, or did */
     bool has_thread;
     volatile int stop; /* RUN_STOP: the thread is to end */
     /* How it is analysed: changed only while no thread analyses it, and nothing else uses it. */
@@ -226,7 +227,7 @@ typedef struct runs {
 } runs;
 
 void runs_open(runs *all, struct service *s);
-/* When no request uses them. */
+/* Call it when no request uses them. */
 void runs_close(runs *all);
 
 /* Adds a run from the parameters of its request, with one user; NULL: a problem is the answer. */
@@ -247,7 +248,7 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
 /* The same in a message, which also loses the options of the command. */
 void run_rewrite_error(const file_run *r, doppel_error *error);
 
-/* Answers that there is no room for what a request asks for: 503, with Retry-After. */
+/* 503, with Retry-After: there is no room for what a request needs. */
 void run_no_room(struct request *r, const char *what);
 
 /* Makes a request wait until a run has a new version; it is answered then: see handle_run_events. */
@@ -256,7 +257,7 @@ void runs_wait(struct request *r);
 void runs_wait_for_end(file_run *run, struct request *r);
 /* A request does not need a result any longer. The lock is not held. */
 void run_result_give(runs *all, run_result *result);
-/* Notes that a run is asked for. The lock is held by the caller. */
+/* Records that a run was requested. The lock is held by the caller. */
 void run_touch(file_run *r);
 
 /* ---- requests (run_handlers.c) ---- */

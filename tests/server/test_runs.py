@@ -836,7 +836,7 @@ class Room(RunTest):
     OPTIONS = ("--max-runs", "2", "--run-idle", "4")  # a loaded machine takes a second or two for a request
 
     def test_idle_runs_make_room(self):
-        """The run that nobody has asked for for the longest goes; one that is new or in use stays."""
+        """The least recently requested run goes; one that is new or in use stays."""
         body = jsonl(corpus()[:20])
         first, second = (self.finish(self.upload(body, f"?name={name}")) for name in ("first", "second"))
         self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
@@ -850,23 +850,38 @@ class Room(RunTest):
         self.assertTrue(answer[1]["Retry-After"])
         # A run that is being received is never idle.
         self.delete(first)
-        link = self.server.connect()
-        link.putrequest("POST", "/v1/runs?id=slow-0123456789ab")
-        link.putheader("Content-Type", "application/x-ndjson")
-        link.putheader("Transfer-Encoding", "chunked")
-        link.endheaders()
-        for _ in range(200):
-            if self.server.get("/v1/runs/slow-0123456789ab")[0] == 200:
-                break
-            time.sleep(0.01)
+        link = self.stalled("slow-0123456789ab")
         time.sleep(5.1)
         self.assertEqual(self.server.get(f"/v1/runs/{third['id']}")[0], 200)
         self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
         link.close()
         self.delete(third)
-        # A run that was deleted leaves its place at once.
-        for _ in range(6):
-            self.delete(self.upload(body))
+        self.wait_until_gone()
+
+    def stalled(self, name):
+        """The connection of an upload that sends nothing."""
+        link = self.server.connect()
+        link.putrequest("POST", f"/v1/runs?id={name}")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Transfer-Encoding", "chunked")
+        link.endheaders()
+        for _ in range(200):
+            if self.server.get(f"/v1/runs/{name}")[0] == 200:
+                break
+            time.sleep(0.01)
+        return link
+
+    def test_a_deleted_run_leaves_its_place_at_once(self):
+        """Even if its upload has not noticed yet; there are at most as many such runs as --max-runs."""
+        body, links = jsonl(corpus()[:20]), []
+        for number in range(4):
+            links.append(self.stalled(f"stalled-0123456789-{number}"))
+            self.delete({"id": f"stalled-0123456789-{number}"})
+        self.assertProblem(self.server.ask("POST", "/v1/runs", body, LINES), 503, "full")
+        for link in links:
+            link.close()
+        self.wait_until_gone()
+        self.delete(self.upload(body))
         self.wait_until_gone()
 
 
