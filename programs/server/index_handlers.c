@@ -62,6 +62,10 @@ static void answer_result(request *r, index_result result, doppel_status status,
         request_problem(r, PROBLEM_DEFAULT_INDEX, NULL, "start the server with another one as --index");
         break;
     case INDEX_EXISTS: request_problem(r, PROBLEM_EXISTS, NULL, "drop it first, or choose another name"); break;
+    case INDEX_FULL:
+        request_problem(r, PROBLEM_FULL, NULL, "the server has %d indexes, and takes no more: drop one first",
+                        INDEX_MOST);
+        break;
     case INDEX_ABSENT: request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes"); break;
     case INDEX_OFF: request_problem(r, PROBLEM_OFF, NULL, "start it with --indexes DIR"); break;
     case INDEX_BUSY: request_problem(r, PROBLEM_IN_PROGRESS, NULL, "another index is being created or dropped"); break;

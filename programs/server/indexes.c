@@ -578,7 +578,9 @@ index_result indexes_create(indexes *all, doppel_slice name, doppel_slice settin
     if (pthread_mutex_trylock(&all->changes))
         return INDEX_BUSY;
     pthread_mutex_lock(&all->lock);
-    index_result result = find(all, name) < all->count || all->count >= INDEX_MOST ? INDEX_EXISTS : INDEX_FAILED;
+    index_result result = find(all, name) < all->count ? INDEX_EXISTS
+                          : all->count >= INDEX_MOST   ? INDEX_FULL
+                                                       : INDEX_FAILED;
     pthread_mutex_unlock(&all->lock);
     if (result == INDEX_FAILED) {
         *error = (doppel_error){.code = DOPPEL_ERROR_MEMORY, .message = "no memory"};

@@ -70,6 +70,7 @@ typedef enum index_result {
     INDEX_NO_NAME,
     INDEX_DEFAULT,
     INDEX_EXISTS,
+    INDEX_FULL, /* there are INDEX_MOST */
     INDEX_ABSENT,
     INDEX_OFF,
     INDEX_BUSY,

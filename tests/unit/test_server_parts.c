@@ -284,6 +284,26 @@ static void test_index_names(void **state) {
         assert_false(index_name_allowed(doppel_slice_of(wrong[i])));
 }
 
+/* Of an index that cannot be created the reason is the right one: its name is taken, or there are too many. */
+static void test_the_most_indexes(void **state) {
+    (void)state;
+    static index_entry entry = {.name = "default"};
+    static index_entry *list[INDEX_MOST];
+    indexes all = {.folder = "/nowhere", .list = list, .count = INDEX_MOST};
+    doppel_status status;
+    doppel_error error;
+    for (size_t i = 0; i < INDEX_MOST; i++)
+        list[i] = &entry;
+    pthread_mutex_init(&all.lock, NULL);
+    pthread_mutex_init(&all.changes, NULL);
+    assert_int_equal(indexes_create(&all, doppel_slice_of("default"), doppel_slice_of("{}"), &status, &error),
+                     INDEX_EXISTS);
+    assert_int_equal(indexes_create(&all, doppel_slice_of("another"), doppel_slice_of("{}"), &status, &error),
+                     INDEX_FULL);
+    pthread_mutex_destroy(&all.lock);
+    pthread_mutex_destroy(&all.changes);
+}
+
 /* ---- errors of the engine ---- */
 
 static void test_problems_of_errors(void **state) {
@@ -339,6 +359,7 @@ int main(void) {
         cmocka_unit_test(test_spools),
         cmocka_unit_test(test_spools_that_are_counted),
         cmocka_unit_test(test_index_names),
+        cmocka_unit_test(test_the_most_indexes),
         cmocka_unit_test(test_problems_of_errors),
         cmocka_unit_test(test_an_engine_that_is_never_away),
     };
