@@ -1,7 +1,7 @@
 // Calls of the server. A call returns the answer's JSON, or throws a Problem that can be shown as it is.
 import {session} from "./session.js";
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(status, body) {
     super(body.detail || body.title || `The server answered ${status}.`);
     this.status = status;
@@ -52,7 +52,7 @@ async function answer(method, path, {body, signal, type} = {}) {
   }
 }
 
-export const call = async (method, path, options) => (await answer(method, path, options)).json();
+const call = async (method, path, options) => (await answer(method, path, options)).json();
 
 const base = () => (session.index ? `/v1/indexes/${encodeURIComponent(session.index)}` : "/v1");
 const query = values => {

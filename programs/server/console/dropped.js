@@ -30,7 +30,7 @@ async function asLines(files, name) {
 }
 
 // {file, folder}: `folder` is the name of the folder that it was made of, or null.
-export async function fromDrop(transfer) {
+async function fromDrop(transfer) {
   const entries = [...transfer.items].map(item => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
   if (entries.length === 1 && entries[0].isFile) return {file: transfer.files[0], folder: null};
   const files = [...transfer.files];

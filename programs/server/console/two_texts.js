@@ -298,17 +298,49 @@ function choice(id, value, text, chosen, act) {
 
 const head = one => el("b", null, capital(one.title), one.name && [": ", name(one.name)]);
 
+// What both views are made of: the sides, each with its label and the ranges that moved, and how they differ.
+function prepare(one, other, {passages}) {
+  const {runs, moved} = diffOf(one.text, other.text, passages),
+    hunked = hunksOf(runs),
+    sideOf = (made, side) => ({...made, label: head(made), moved: inOrder(moved, side).map(({from, to}) => ({from, to}))});
+  return {
+    a: sideOf(one, "a"),
+    b: sideOf(other, "b"),
+    passages,
+    moved,
+    runs,
+    hunked,
+    changes: hunked.hunks.flatMap(hunk => hunk.changes),
+  };
+}
+
+const toolbar = (id, show, choose, ...buttons) =>
+  box(
+    "tools",
+    el(
+      "div",
+      {class: "choices", role: "radiogroup", "aria-label": "Show"},
+      choice(id, "shared", "shared text", show, choose("shared")),
+      choice(id, "differences", "differences", show, choose("differences")),
+    ),
+    box("buttons", ...buttons),
+  );
+
+// Prepares the place of a view. Differences scroll together, as one region; of shared text, each side is a region.
+function clear(place, kind, wide, about) {
+  const region = {role: "region", tabindex: 0, "aria-labelledby": about.id};
+  place.replaceChildren();
+  place.className = kind === "shared" ? `shaded${wide ? " columns" : ""}` : `hunks${wide ? " sides" : ""}`;
+  for (const [property, value] of Object.entries(region))
+    if (kind === "shared") place.removeAttribute(property);
+    else place.setAttribute(property, value);
+}
+
 // one, other: {title, text, name}, `title` as it stands in a sentence ("the original"), `name` that of the document, or
 // nothing; compared: the server's comparison of them. show: "shared" or "differences" at first; sides: side by side.
 export function twoTexts(one, other, compared, {show = "differences", sides = false} = {}) {
   const id = `texts-${++last}`,
-    {passages} = compared,
-    {runs, moved} = diffOf(one.text, other.text, passages),
-    hunked = hunksOf(runs),
-    changes = hunked.hunks.flatMap(hunk => hunk.changes),
-    movedIn = side => inOrder(moved, side).map(({from, to}) => ({from, to})),
-    a = {...one, label: head(one), moved: movedIn("a")},
-    b = {...other, label: head(other), moved: movedIn("b")},
+    {a, b, passages, moved, runs, hunked, changes} = prepare(one, other, compared),
     make = {differences: () => differences(a, b, runs, hunked), shared: () => shared(a, b, compared, go)},
     made = {};
   let kind = show,
@@ -336,11 +368,7 @@ export function twoTexts(one, other, compared, {show = "differences", sides = fa
     where.textContent = "";
     for (const step of steps) step.hidden = v.stops < 2;
     heads.hidden = !wide;
-    place.replaceChildren();
-    place.className = kind === "shared" ? `shaded${wide ? " columns" : ""}` : `hunks${wide ? " sides" : ""}`;
-    for (const [property, value] of [["role", "region"], ["tabindex", 0], ["aria-labelledby", about.id]])
-      if (kind === "shared") place.removeAttribute(property);
-      else place.setAttribute(property, value);
+    clear(place, kind, wide, about);
     v.lay(place, wide);
   }
   function go(number) {
@@ -369,23 +397,7 @@ export function twoTexts(one, other, compared, {show = "differences", sides = fa
     draw();
   });
   draw();
-  const whole = box(
-    "texts",
-    box(
-      "tools",
-      el(
-        "div",
-        {class: "choices", role: "radiogroup", "aria-label": "Show"},
-        choice(id, "shared", "shared text", show, choose("shared")),
-        choice(id, "differences", "differences", show, choose("differences")),
-      ),
-      box("buttons", where, ...steps, way),
-    ),
-    about,
-    picture,
-    heads,
-    place,
-  );
+  const whole = box("texts", toolbar(id, show, choose, where, ...steps, way), about, picture, heads, place);
   whole.addEventListener("keydown", event => {
     const step = {n: 1, p: -1}[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey || view().stops < 2) return;
