@@ -212,7 +212,8 @@ static bool take_parameters(request *r, char *query) {
     bool broken;
     while (!r->route->any_query && target_next(&query, &name, &value, &broken)) {
         if (broken)
-            request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "the query is not correctly percent-encoded");
+            request_problem(r, PROBLEM_BAD_PARAMETER, NULL,
+                            "the query is not correctly percent-encoded, or it contains U+0000");
         if (broken || !take_parameter(r, name, value))
             return false;
     }
