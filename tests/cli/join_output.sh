@@ -13,21 +13,10 @@ echo "exit $?"
 printf 'zz\n' | doppel join many.hex - --output pairs
 echo "exit $?"
 cat pairs
-mkfifo pipe
-{
-    printf '1\n2\n'
-    sleep 10
-} >pipe &
-feeder=$!
+printf '1\n2\n' >two.hex
 . "$(dirname "$0")/interrupt.inc"
-interruptible join --from hex many.hex pipe --output pairs 2>err &
-command=$!
-sleep 1
-kill -INT $command
-wait $command
-echo "exit $?"
-kill $feeder 2>/dev/null
-cat err pairs
+filler=1 interrupt two.hex join --from hex many.hex - --output pairs
+cat stderr pairs
 doppel join --threads 1 many.hex --output pairs --distance 1
 wc -l <pairs
 doppel join --threads 3 many.hex --distance 1 2>/dev/null | cmp - pairs && echo "3 threads: same"

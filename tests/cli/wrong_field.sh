@@ -95,7 +95,7 @@ try add --index new --allow-bad late.jsonl
 echo "== a pipe does not wait"
 {
     head -n 1 good.jsonl
-    sleep 1
+    for _ in $(seq 300); do [ -s fed ] || sleep 0.1; done
     cat fed >asked
     head -n 3 wrong.jsonl
 } | doppel check --index new - >fed 2>/dev/null

@@ -314,11 +314,9 @@ def test_ctrl_c_ends_the_command_and_leaves_nothing(large, when, output):
         [sys.executable, "-c", SLOW, when, "dedup", large, *output, "--removed", "removed.jsonl"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert command.stdout.readline() == "begun\n"
-    sent = time.monotonic()
     command.send_signal(signal.SIGINT)
     _, told = command.communicate(timeout=30)
     assert command.returncode == 5 and "doppel: interrupted" in told and "Traceback" not in told
-    assert time.monotonic() - sent < (20 if SANITIZED else 3)
     assert os.listdir() == ["a.parquet"]
 
 

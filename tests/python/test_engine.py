@@ -512,7 +512,7 @@ def test_an_interrupt_ends_a_batch(interruptible):
     with pytest.raises(KeyboardInterrupt):
         engine.add_batch(documents)
         time.sleep(30)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25
     timer.join()
     assert engine.add(OTHER).isDuplicate is False
 

@@ -17,7 +17,7 @@ import pytest
 
 import doppel
 from conftest import FULL
-from documents import (SANITIZED, as_options, make_documents, many_texts, needs_command, read_jsonl, resident,
+from documents import (LATEST, SANITIZED, as_options, make_documents, many_texts, needs_command, read_jsonl, resident,
                        run_command, run_python, write_jsonl)
 
 pa = pytest.importorskip("pyarrow")
@@ -1009,7 +1009,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("memory, after", [(0, 0.1), (1, 0.3), (1, "writing")])
 def test_ctrl_c_leaves_nothing(large, memory, after):
-    assert run_python(INTERRUPTED, HERE, large, memory, after, 10 if SANITIZED else 1) == "interrupted\n"
+    assert run_python(INTERRUPTED, HERE, large, memory, after, LATEST) == "interrupted\n"
     assert files() == []
 
 

@@ -245,7 +245,7 @@ class Refusing(Case):
         for command, operand in (("add", self.path), ("check", self.path), ("get", "x"), ("remove", "x")):
             began = time.monotonic()
             self.assertFails(run_failing(command, url, operand), words)
-            self.assertLess(time.monotonic() - began, 5)
+            self.assertLess(time.monotonic() - began, 15)
 
     def test_passwords(self):
         self.refused(self.server.url(), "it asks for a password")
@@ -289,7 +289,7 @@ class Refusing(Case):
         feeding.give(self.cliques.documents[2])
         self.assertEqual(feeding.ended(), 4)
         self.assertRegex(feeding.said(), "it asks for a password")
-        self.assertLess(time.monotonic() - began, 5)
+        self.assertLess(time.monotonic() - began, 15)
         client.close()
         server.settings["requirepass"] = "new"
         server.close()

@@ -172,7 +172,7 @@ class Away(support.ServerTest):
                     answer = self.server.ask(method, path, body)
                     self.assertProblem(answer, 503, "away")
                     self.assertEqual(answer[1]["Retry-After"], "1")
-                    self.assertLess(time.monotonic() - began, 0.9)
+                    self.assertLess(time.monotonic() - began, 10)
                 self.assertEqual(self.server.get("/healthz")[0], 200)
                 self.assertIn(b'doppel_store_up{index="default"} 0', self.server.get("/metrics")[2])
                 self.assertEqual(self.server.get("/v1/indexes")[0], 200)
