@@ -12,7 +12,7 @@ import time
 import pytest
 
 import doppel
-from documents import (COMMAND, PLAIN, SANITIZED, as_options, make_documents, many_texts, needs_command, read_jsonl,
+from documents import (COMMAND, PLAIN, as_options, make_documents, many_texts, needs_command, read_jsonl,
                        run_python, write_jsonl)
 
 pa = pytest.importorskip("pyarrow")

@@ -17,7 +17,7 @@ import pytest
 
 import doppel
 from conftest import FULL
-from documents import (LATEST, SANITIZED, as_options, make_documents, many_texts, needs_command, read_jsonl, resident,
+from documents import (LATEST, as_options, make_documents, many_texts, needs_command, read_jsonl, resident,
                        run_command, run_python, write_jsonl)
 
 pa = pytest.importorskip("pyarrow")
