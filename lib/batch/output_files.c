@@ -102,8 +102,8 @@ static doppel_slice header_of(const dp_output_file *file) {
 }
 
 static doppel_status other_columns(const char *path, const char *first, doppel_status code, doppel_error *error) {
-    return dp_fail_at(error, code, path, 0,
-                      "has other columns than %s: write JSONL, or a file for each input (output-dir)", first);
+    return dp_fail_at(error, code, path, 0, "has other columns than %s: write JSONL, or one file for each input",
+                      first);
 }
 
 /* The first file whose format is known; NULL: there is none. */
@@ -126,7 +126,7 @@ static doppel_status check_formats(const dp_output_files *files, doppel_error *e
         const dp_output_file *file = &files->file[i];
         if (file->format && strcmp(file->format, first->format) != 0)
             return dp_fail_at(error, DOPPEL_ERROR_USAGE, file->input, 0,
-                              "is %s, but %s is %s: write JSONL, or a file for each input (output-dir)", file->format,
+                              "is read as %s, but %s as %s: write JSONL, or one file for each input", file->format,
                               first->input, first->format);
     }
     return DOPPEL_OK;
@@ -455,7 +455,7 @@ doppel_status doppel_batch_write_removed(doppel_batch *batch, doppel_writer *wri
 
 typedef struct run_folder {
     char path[4096]; /* empty: there is none */
-    int lock;        /* -1: there is none. On file systems without locks, no run is taken for dead */
+    int lock;        /* -1: there is none. On file systems without locks, no run counts as dead */
 } run_folder;
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
@@ -507,7 +507,7 @@ static void remove_dead_runs(const char *path) {
         closedir(folder);
 }
 
-/* Locks the folder of a run. False: another run took it for dead before it was locked, and removes it. */
+/* Locks the folder of a run. False: another run considered it dead before it was locked, and removes it. */
 static bool lock_run(run_folder *run) {
     char path[4096];
     struct stat held, there;

@@ -249,7 +249,7 @@ typedef struct sketch_thread {
     uint64_t *scratch;      /* to sort it with */
     size_t scratch_room;
     dp_buffer entry;      /* that is being packed */
-    uint64_t record_file; /* the number + 1 of the file that was told last */
+    uint64_t record_file; /* the number + 1 of the file that was reported last */
     uint64_t read_file;   /* that of the file without positions that was looked at last, */
     bool read_again;      /* and whether it can be read again */
     dp_buffer file;       /* the name of the file at hand, with its NUL */

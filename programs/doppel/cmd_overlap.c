@@ -184,7 +184,7 @@ static void put_found(text_buffer *out, const doppel_overlap_counts *counts) {
 static void put_none(text_buffer *out, const doppel_overlap_counts *counts) {
     uint64_t documents = counts->input.documents + counts->against.documents;
     if (documents < 2)
-        text_put(out, "There are not two documents to compare.");
+        text_put(out, "There are fewer than two documents to compare.");
     else
         text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
                     (unsigned long long)documents);
