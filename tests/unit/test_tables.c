@@ -416,7 +416,7 @@ static void tables_of_bad_rows_are_refused(void **state) {
         assert_int_equal(r.status, DOPPEL_ERROR_INPUT);
         assert_string_equal(
             r.error.message,
-            "3 of 4 records are bad; the first bad one, line 2: \"text\" is null; --allow-bad continues without them");
+            "3 of 4 records are bad; the first bad one, row 2: \"text\" is null; --allow-bad continues without them");
         free_result(&r);
         tables_end(&tables);
     }
