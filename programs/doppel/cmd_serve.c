@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "engine/engine_command.h"
 #include "server/serve.h"
+#include "shared/choices.h"
 
 const cli_option serve_options[] = {
     INDEX_OPTION,
@@ -61,7 +62,10 @@ const cli_option serve_options[] = {
 int cmd_serve(const cli_args *args) {
     engine_command e = {0};
     serve_config config = {0};
+    unsigned sandbox = true;
     int code = serve_configure(&config, args);
+    if (code == EXIT_DONE && !choose_one(args, "sandbox", &sandbox))
+        code = EXIT_USAGE;
     if (code == EXIT_DONE)
         code = engine_prepare(&e, args, ENGINE_MAKE);
     if (code == EXIT_DONE)
