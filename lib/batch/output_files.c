@@ -230,6 +230,22 @@ static doppel_status check_folders_of(const planning *p, const dp_output_file *f
     return DOPPEL_OK;
 }
 
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Files of the same name come from different folders; those of different names may be in the same one. */
+static doppel_status fail_same(const planning *p, const dp_output_file *file, const dp_output_file *other) {
+    bool same = !strcmp(last_name(file->input), last_name(other->input));
+    if (!strcmp(file->input, other->input))
+        return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                          "is given twice, and would have one output: give it once");
+    return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                      "would have the same output as %s, %s: %s, or run them separately", other->input, file->name,
+                      same ? "give the folder that contains both" : "rename one of them");
+}
+
 /* No two files have one output, and each can take its place: known before all the work, as outputs appear together. */
 static doppel_status check_names(planning *p) {
     const dp_output_files *files = &p->batch->files;
@@ -240,10 +256,7 @@ static doppel_status check_names(planning *p) {
         if (!number)
             return dp_no_memory(p->error);
         if (*number)
-            return dp_fail_at(
-                p->error, DOPPEL_ERROR_USAGE, file->input, 0,
-                "would have the same output as %s, %s: give the folder that contains both, or run them separately",
-                files->file[*number - 1].input, file->name);
+            return fail_same(p, file, &files->file[*number - 1]);
         *number = i + 1;
         DP_TRY(check_place(p, file));
     }
