@@ -61,7 +61,7 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
     dp_output_files *files = &p->batch->files;
     struct stat there;
     if (!strcmp(input->path, "-") && files->folder)
-        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for an output of its own: give files");
+        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for its output: give files");
     if (!dp_reserve(&files->file, &files->room, files->count + 1, sizeof *files->file))
         return dp_no_memory(p->error);
     if (!stat(input->path, &there)) {
