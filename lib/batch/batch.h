@@ -1,10 +1,10 @@
-/* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads; columns in memory) and
- * journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be near which?),
- * with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes of those
- * documents -> group.c (which one is kept?) or pairs.c (every pair) -> write.c (documents) and files.c (rows, and an
- * output for each input); counts.c counts what is in groups. records.c reads records again by their positions. batch.c
- * has the settings and the public calls, in this order, and leaves out boilerplate; against.c asks index folders,
- * spill.c sorts what does not fit into memory.
+/* batch.h - the batch line, documents by the million: read.c (text to sketches, on threads), documents.c (columns in
+ * memory) and journal.c (ids, titles and what is kept of a run, in a file) -> candidates.c and bands.c (which may be
+ * near which?), with prefix_filter.c in large buckets -> verify.c (how near are they?), by the sets that sets.c makes
+ * of those documents -> group.c (which one is kept?) or pairs.c (every pair) -> write.c (documents) and output_files.c
+ * (rows, and an output for each input); counts.c counts what is in groups. records.c reads records again by their
+ * positions. batch.c has the settings and the public calls, in this order, and leaves out boilerplate; limits.c warns
+ * of inputs that are too large; against.c asks index folders, spill.c sorts what does not fit into memory.
  *
  * A document is known by its number, in the order of reading. Documents with the same words, or without words and with
  * the same bytes, are twins: the first of them represents them all, and only firsts are looked for by content. A
@@ -79,7 +79,7 @@ static inline void dp_report_progress(const dp_batch_settings *settings, const c
         settings->options.progress(stage, done, total, settings->options.user);
 }
 
-/* ---- limits: read.c ---- */
+/* ---- limits: limits.c ---- */
 
 /* The number of threads that fit into the memory limit; 0 is no limit. */
 size_t dp_threads_within(size_t threads, uint64_t memory);
@@ -93,8 +93,13 @@ typedef struct dp_limit_watch {
     uint64_t before; /* documents of earlier readings */
     bool warned;
 } dp_limit_watch;
+doppel_input_options dp_limit_watch_begin(dp_limit_watch *watch, const doppel_batch *batch,
+                                          const doppel_input_options *given);
+/* Whether one more document can be taken. Errors: DOPPEL_ERROR_INPUT (there are too many), DOPPEL_ERROR_MEMORY (more
+ * than fit into the memory limit), with a message that says what to do. */
+doppel_status dp_limits_check(const doppel_batch *batch, doppel_error *error);
 
-/* ---- documents: read.c ---- */
+/* ---- documents: documents.c ---- */
 
 typedef struct dp_doc {
     uint8_t digest[16]; /* half of SHA-256 of its words or, if it has none, of its bytes */
@@ -146,6 +151,12 @@ static inline int dp_documents_distance(const dp_documents *documents, uint32_t 
     const uint64_t *x = documents->doc[a].fingerprint, *y = documents->doc[b].fingerprint;
     return __builtin_popcountll(x[0] ^ y[0]) + __builtin_popcountll(x[1] ^ y[1]);
 }
+
+/* Takes a document's entry, `length` bytes. `at` is its offset in the journal if that is being read back. */
+doppel_status dp_documents_take(doppel_batch *batch, const char *entry, size_t length, uint64_t at);
+/* Prefetches what taking the next entries will need: they come from the cache of another processor, and their twins may
+ * be anywhere. Gives the bytes of the entries that were prefetched. */
+size_t dp_documents_fetch(const doppel_batch *batch, const char *bytes, size_t length);
 
 /* ---- documents that an index folder has: against.c ----
  *

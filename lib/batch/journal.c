@@ -373,7 +373,7 @@ static doppel_status import_all(doppel_batch *batch, const dp_append_file *file,
                           (unsigned long long)r.at);
     if (batch->readings.foreign_open)
         return dp_fail_at(error, DOPPEL_ERROR_STORE, path, 0,
-                          "is of a run that was not finished: resume it first (--resume)");
+                          "belongs to an unfinished run: resume it first (--resume)");
     return DOPPEL_OK;
 }
 

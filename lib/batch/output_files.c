@@ -61,7 +61,7 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
     dp_output_files *files = &p->batch->files;
     struct stat there;
     if (!strcmp(input->path, "-") && files->folder)
-        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for an output of its own: give files");
+        return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for its output: give files");
     if (!dp_reserve(&files->file, &files->room, files->count + 1, sizeof *files->file))
         return dp_no_memory(p->error);
     if (!stat(input->path, &there)) {
@@ -102,8 +102,8 @@ static doppel_slice header_of(const dp_output_file *file) {
 }
 
 static doppel_status other_columns(const char *path, const char *first, doppel_status code, doppel_error *error) {
-    return dp_fail_at(error, code, path, 0,
-                      "has other columns than %s: write JSONL, or a file for each input (output-dir)", first);
+    return dp_fail_at(error, code, path, 0, "has other columns than %s: write JSONL, or one file for each input",
+                      first);
 }
 
 /* The first file whose format is known; NULL: there is none. */
@@ -126,7 +126,7 @@ static doppel_status check_formats(const dp_output_files *files, doppel_error *e
         const dp_output_file *file = &files->file[i];
         if (file->format && strcmp(file->format, first->format) != 0)
             return dp_fail_at(error, DOPPEL_ERROR_USAGE, file->input, 0,
-                              "is %s, but %s is %s: write JSONL, or a file for each input (output-dir)", file->format,
+                              "is read as %s, but %s as %s: write JSONL, or one file for each input", file->format,
                               first->input, first->format);
     }
     return DOPPEL_OK;
@@ -230,6 +230,22 @@ static doppel_status check_folders_of(const planning *p, const dp_output_file *f
     return DOPPEL_OK;
 }
 
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Files of the same name come from different folders; those of different names may be in the same one. */
+static doppel_status fail_same(const planning *p, const dp_output_file *file, const dp_output_file *other) {
+    bool same = !strcmp(last_name(file->input), last_name(other->input));
+    if (!strcmp(file->input, other->input))
+        return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                          "is given twice, and would have one output: give it once");
+    return dp_fail_at(p->error, DOPPEL_ERROR_USAGE, file->input, 0,
+                      "would have the same output as %s, %s: %s, or run them separately", other->input, file->name,
+                      same ? "give the folder that contains both" : "rename one of them");
+}
+
 /* No two files have one output, and each can take its place: known before all the work, as outputs appear together. */
 static doppel_status check_names(planning *p) {
     const dp_output_files *files = &p->batch->files;
@@ -240,10 +256,7 @@ static doppel_status check_names(planning *p) {
         if (!number)
             return dp_no_memory(p->error);
         if (*number)
-            return dp_fail_at(
-                p->error, DOPPEL_ERROR_USAGE, file->input, 0,
-                "would have the same output as %s, %s: give the folder that contains both, or run them separately",
-                files->file[*number - 1].input, file->name);
+            return fail_same(p, file, &files->file[*number - 1]);
         *number = i + 1;
         DP_TRY(check_place(p, file));
     }
@@ -455,7 +468,7 @@ doppel_status doppel_batch_write_removed(doppel_batch *batch, doppel_writer *wri
 
 typedef struct run_folder {
     char path[4096]; /* empty: there is none */
-    int lock;        /* -1: there is none. On file systems without locks, no run is taken for dead */
+    int lock;        /* -1: there is none. On file systems without locks, no run counts as dead */
 } run_folder;
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place) {
@@ -507,7 +520,7 @@ static void remove_dead_runs(const char *path) {
         closedir(folder);
 }
 
-/* Locks the folder of a run. False: another run took it for dead before it was locked, and removes it. */
+/* Locks the folder of a run. False: another run considered it dead before it was locked, and removes it. */
 static bool lock_run(run_folder *run) {
     char path[4096];
     struct stat held, there;

@@ -18,7 +18,7 @@
  * Lists: a list is a chain of entries from a slot, by hash of the feature; features of short prefixes and the others
  * have slots of their own. An entry carries some bits of the hash, the size of its set and where in it the feature
  * stands: what cannot be near by these is passed over. A feature that no other document has in its prefix (or that is
- * in nobody's short prefix) is not listed; two bits a cell of `marks` tell, in which two features that fall together
+ * in no short prefix) is not listed; two bits a cell of `marks` tell, in which two features that fall together
  * count as one, which lists more than need be. When the memory for entries is used up, further documents are not
  * listed, and are compared with all. */
 #include "batch/batch.h"

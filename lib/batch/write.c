@@ -1,8 +1,8 @@
-/* write.c - documents once more, after they were decided: doppel_batch_write gives each with what was decided,
+/* write.c - a second pass over the documents, once they are decided: doppel_batch_write gives each with its decision,
  * doppel_batch_each_table says which rows of tables are which documents, and dp_write_again is what files are written
  * by (output_files.c).
  *
- * The inputs are read once more: threads write records, a line each; take_records gives them out in order, by number.
+ * The inputs are read again: threads write records, a line each; take_records passes them on in order, by number.
  */
 #include "batch/batch.h"
 #include "input/input.h"
@@ -12,15 +12,15 @@
 
 typedef struct batch_writing {
     doppel_batch *batch;
-    bool rows; /* are given unchanged, where there are some */
+    bool rows; /* rows, if there are any, are given unchanged */
     uint64_t position;
     bool too_many; /* more documents came than before */
-    bool limit;    /* as many were given as were read, and no more are wanted */
+    bool limit;    /* all documents that were read have been given, and the limit ended the reading */
     doppel_status (*take)(const dp_written_document *document, void *user);
     void *user;
 } batch_writing;
 
-/* What comes before a record on its way; its header comes before it. */
+/* Precedes a header and a record on their way from a thread to take_records. */
 typedef struct written_head {
     uint64_t file, header_length, length;
 } written_head;

@@ -123,7 +123,7 @@ static doppel_status set_values(doppel_column *column, const struct ArrowSchema 
         rows = array->dictionary->length;
     }
     if (schema->dictionary || !set_kind(column, schema->format, &buffers))
-        return dp_fail(error, DOPPEL_ERROR_INPUT, "is of the Arrow type \"%s\", which is no text", schema->format);
+        return dp_fail(error, DOPPEL_ERROR_INPUT, "is of the Arrow type \"%s\", which is not text", schema->format);
     return rows < 0 || !is_whole(column->values, buffers, rows) ? malformed(error) : DOPPEL_OK;
 }
 
@@ -764,6 +764,7 @@ static void read_table(dp_reader *reader, dp_unit *unit, const char *file) {
     if (dp_reader_stopped(reader, unit))
         return;
     dp_unit_counts(unit)->records = true;
+    dp_unit_counts(unit)->record = "row";
     if (!unit->failure[0] && unit->table.whole_part)
         read_part(reader, unit, file);
     else if (!unit->failure[0] && unit->table.array.release)

@@ -161,7 +161,7 @@ static size_t make_room(const dp_record_cutter *cutter, dp_record_block *block) 
     return dp_block_reserve(block, want) ? want - block->size : 0;
 }
 
-/* Reads until the block is full and has a whole record: with a header two, so that whoever reads the header always has
+/* Reads until the block is full and has a whole record: with a header two, so that the reader of the header always has
  * the first row beside it, unless that is too long. */
 static bool fill_block(dp_record_cutter *cutter, dp_record_block *block) {
     whole_records whole = {0};
@@ -302,7 +302,7 @@ static void add_lines(dp_ranges *ranges) {
 }
 
 /* Adds the lines of a range; gives how many all ranges before it have, once these are counted. Every range that a unit
- * got comes here, or the next ones would wait for ever. The last that was missing wakes all others. */
+ * got comes here, or the next ones would wait forever. The last that was missing wakes all others. */
 static uint64_t count_range(dp_ranges *ranges, uint64_t range, uint64_t lines) {
     range_lines *own = &ranges->lines_of[range % ranges->at_once];
     pthread_mutex_lock(&ranges->lock);
@@ -323,7 +323,7 @@ static uint64_t count_range(dp_ranges *ranges, uint64_t range, uint64_t lines) {
 typedef struct range_text {
     dp_record_block *bytes; /* in the thread's own memory */
     uint64_t from;          /* the offset of the first of them: of the byte before the range, if there is one */
-    size_t inside;          /* after a line end among the first so many of them, a line of the range begins */
+    size_t inside;          /* after a line end among the first N of them, a line of the range begins */
     bool ended;             /* the file has no more, or cannot be read: unit->failure */
 } range_text;
 

@@ -290,11 +290,11 @@ static docx_result read_docx(doppel_slice zip, size_t limit, dp_buffer *xml, dp_
 static void docx_read(dp_reader *reader, dp_unit *unit, const char *file) {
     static const char *const why[] = {
         [DOCX_NO_ZIP] = "not a Word document, despite its name",
-        [DOCX_OLD] = "a Word document with a password, or of the old kind (.doc): save it as .docx without one",
+        [DOCX_OLD] = "a Word document with a password, or in the old .doc format: save it as .docx without a password",
         [DOCX_DAMAGED] = "a damaged Word document",
         [DOCX_NO_TEXT] = "not a Word document: it has no word/document.xml",
         [DOCX_UTF16] = "a Word document in UTF-16: saving it again with Word makes it UTF-8",
-        [DOCX_EMPTY] = "a Word document without text; it may have pictures of its pages"};
+        [DOCX_EMPTY] = "a Word document without text; its pages may be images"};
     const dp_raw_record at = {.file = file, .bytes = unit->block.data, .length = unit->block.size};
     docx_result result = read_docx((doppel_slice){at.bytes, at.length}, reader->options->max_record, &reader->spare[1],
                                    &reader->spare[0]);

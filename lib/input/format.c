@@ -79,11 +79,10 @@ static bool refuse_plain(const dp_reader *reader, dp_unit *unit, const char *fil
     if (!o->refuse_plain || !o->refuse_bad || reader->format || i == sizeof keys / sizeof *keys ||
         !is_given(&reader->paths, file))
         return false;
-    dp_fail(
-        &why, DOPPEL_ERROR_INPUT,
-        "has no fields, so that --%s%s-key has no effect: it looks like plain text, which is one document. Say what "
-        "it is, such as --%sformat csv or tsv, or leave out --%s%s-key",
-        prefix, keys[i].name, prefix, prefix, keys[i].name);
+    dp_fail(&why, DOPPEL_ERROR_INPUT,
+            "has no fields, so --%s%s-key has no effect: it looks like plain text, which is one document. Give its "
+            "format, such as --%sformat csv or tsv, or leave out --%s%s-key",
+            prefix, keys[i].name, prefix, prefix, keys[i].name);
     if (o->strict) {
         dp_reader_bad_file(reader, unit, file, "%s", why.message);
     } else {

@@ -18,7 +18,7 @@
 
 /* ---- the memory of a unit ---- */
 
-/* Output buffers above this are given back after use, so that one huge record does not occupy memory for ever. */
+/* Output buffers above this are given back after use, so that one huge record does not hold memory to the end. */
 #define KEEP_OUTPUT ((size_t)16 << 20)
 
 static void free_file_counts(dp_unit *unit) {
@@ -321,7 +321,9 @@ static void read_block(dp_reader *reader, dp_unit *unit, const char *file) {
     const dp_record_block *block = &unit->block;
     dp_raw_record at = {.file = file};
     unit->counts.bytes += block->bytes;
-    dp_unit_counts(unit)->records = true;
+    dp_file_counts *file_counts = dp_unit_counts(unit);
+    file_counts->records = true;
+    file_counts->record = unit->format->lines || unit->format->by_lines ? NULL : unit->format->record;
     unit->format->read(reader, unit, file);
     if (block->long_line && !dp_reader_stopped(reader, unit)) {
         at.line = block->long_line;
@@ -726,7 +728,7 @@ static void run_thread(void *user, size_t thread) {
 
 /* ---- the call ---- */
 
-/* Copies as much of the options as the caller knows of, and sets defaults. */
+/* Copies the options that the caller's version has, and sets defaults. */
 static void set_options(input_run *r, const doppel_input_options *given) {
     if (given)
         dp_copy_options(&r->options, given, sizeof r->options);

@@ -163,6 +163,7 @@ bool dp_html_matches(const char *head, size_t length);
 /* What is wrong with the bad records of a file, for the message. */
 typedef struct dp_hint {
     doppel_error first; /* the first of them */
+    const char *record; /* what it is called if it has a number, not a line; NULL: a line */
     uint64_t lacking;   /* how many have neither a text nor a page */
     uint64_t listed;    /* of these, how many gave their fields to `fields` */
     char fields[200];   /* names, separated by commas */
@@ -174,8 +175,9 @@ typedef struct dp_hint {
 typedef struct dp_file_counts {
     uint64_t file; /* its number, in input order */
     uint64_t documents, bad;
-    bool records;  /* it is a file of records */
-    dp_hint *hint; /* NULL: nothing is bad */
+    bool records;       /* it is a file of records */
+    const char *record; /* what messages call one, if they have numbers, not lines; else NULL */
+    dp_hint *hint;      /* NULL: nothing is bad */
 } dp_file_counts;
 
 /* Notes what is bad with a record; no memory for it is no failure. */

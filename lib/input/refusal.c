@@ -20,8 +20,10 @@ static dp_hint *hint_of(dp_file_counts *counts) {
 void dp_counts_bad(dp_file_counts *counts, const doppel_error *why) {
     dp_hint *hint = hint_of(counts);
     counts->bad++;
-    if (hint && hint->first.code == DOPPEL_OK)
+    if (hint && hint->first.code == DOPPEL_OK) {
         hint->first = *why;
+        hint->record = counts->record;
+    }
 }
 
 void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why) {
@@ -79,32 +81,53 @@ static void list_field(dp_hint *hint, doppel_slice name) {
     snprintf(hint->fields + used, room, "%s%.*s", used ? ", " : "", (int)name.length, name.data);
 }
 
-/* A member of the record: its key, still escaped, and its value. */
-static void note_member(dp_hint *hint, doppel_slice key, doppel_slice value) {
-    list_field(hint, key);
-    if (value.length > 2 && *value.data == '"' && value.length > hint->longest && key.length < sizeof hint->key) {
+/* Objects within each other that are searched for a text. */
+enum { DEPTH = 4 };
+
+static void note_members(dp_hint *hint, doppel_slice object, const char *path, unsigned depth);
+
+/* A member of the record, or of an object in it, to which `path` leads: its key, still escaped, and its value. The
+ * longest string is proposed as the text. */
+static void note_member(dp_hint *hint, const char *path, unsigned depth, doppel_slice key, doppel_slice value) {
+    char whole[sizeof hint->key];
+    const char *dot = *path ? "." : "";
+    if (!depth)
+        list_field(hint, key);
+    /* A comma would separate two keys. */
+    if (!key.length || strlen(path) + strlen(dot) + key.length >= sizeof whole ||
+        (depth && memchr(key.data, ',', key.length)))
+        return;
+    snprintf(whole, sizeof whole, "%s%s%.*s", path, dot, (int)key.length, key.data);
+    if (value.length > 2 && *value.data == '"' && value.length > hint->longest) {
         hint->longest = value.length;
-        snprintf(hint->key, sizeof hint->key, "%.*s", (int)key.length, key.data);
+        memcpy(hint->key, whole, sizeof whole);
     }
+    /* A path is cut at its dots, so none leads through a key that has one. */
+    if (value.length > 2 && *value.data == '{' && depth < DEPTH && !memchr(key.data, '.', key.length) &&
+        !memchr(key.data, ',', key.length))
+        note_members(hint, value, whole, depth + 1);
 }
 
-void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length) {
-    dp_hint *hint = hint_of(counts);
-    const char *p = record, *end = p + length;
-    if (!hint)
-        return;
-    hint->lacking++;
-    if (hint->listed++ >= LISTED)
-        return;
+static void note_members(dp_hint *hint, doppel_slice object, const char *path, unsigned depth) {
+    const char *p = object.data + 1, *end = object.data + object.length;
     while (p < end && (p = memchr(p, '"', (size_t)(end - p)))) {
         const char *after = pass_string(p, end), *value = after;
         while (value < end && strchr(" \t\r\n:", *value))
             value++;
         const char *stop = pass_value(value, end);
-        note_member(hint, (doppel_slice){p + 1, (size_t)(after - p) - 2},
+        note_member(hint, path, depth, (doppel_slice){p + 1, (size_t)(after - p) - 2},
                     (doppel_slice){value, (size_t)(stop - value)});
         p = stop;
     }
+}
+
+void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length) {
+    dp_hint *hint = hint_of(counts);
+    if (!hint)
+        return;
+    hint->lacking++;
+    if (hint->listed++ < LISTED && length)
+        note_members(hint, (doppel_slice){record, length}, "", 0);
 }
 
 static void free_hint(dp_file_counts *counts) {
@@ -117,8 +140,10 @@ static void add_hint(dp_file_counts *to, const dp_hint *from) {
     dp_hint *hint = hint_of(to);
     if (!hint)
         return;
-    if (hint->first.code == DOPPEL_OK)
+    if (hint->first.code == DOPPEL_OK) {
         hint->first = from->first;
+        hint->record = from->record;
+    }
     hint->lacking += from->lacking;
     hint->whole_file = hint->whole_file || from->whole_file;
     if (from->longest > hint->longest) {
@@ -184,10 +209,12 @@ static void say_lacking(const doppel_input_options *o, const dp_file_counts *cou
 }
 
 static void say_bad(const dp_file_counts *counts, doppel_error *error) {
-    const doppel_error *first = &counts->hint->first;
+    const dp_hint *hint = counts->hint;
+    const doppel_error *first = &hint->first;
     say_share(error, counts, counts->bad, "are bad", "no document could be read");
     if (first->line)
-        say(error, "; the first bad one, line %llu: %.200s", (unsigned long long)first->line, first->message);
+        say(error, "; the first bad one, %s %llu: %.200s", hint->record ? hint->record : "line",
+            (unsigned long long)first->line, first->message);
     else
         say(error, ": %.200s", first->message);
 }

@@ -245,14 +245,14 @@ static void free_bzip2(dp_stream *stream) {
     stream->bzip2 = NULL;
 }
 
-/* Its decoder cannot be begun again: it is made anew. */
+/* Its decoder cannot be reset: a new one is made. */
 static bool start_bzip2(dp_stream *stream) {
     free_bzip2(stream);
     stream->bzip2 = calloc(1, sizeof(bz_stream));
     return stream->bzip2 && BZ2_bzDecompressInit(stream->bzip2, 0, 0) == BZ_OK;
 }
 
-/* Between two streams: true when another one starts. The first one was begun when the file was opened. */
+/* Between two streams: true if another one starts. The first was started when the file was opened. */
 static bool next_bzip2(dp_stream *stream) {
     bz_stream *z = stream->bzip2;
     if (!z->total_in_lo32 && !z->total_in_hi32)
@@ -325,7 +325,7 @@ static const char *xz_reason(lzma_ret result) {
     }
 }
 
-/* The decoder itself goes on from stream to stream, and over the padding between them. */
+/* The decoder continues from stream to stream, and over the padding between them, by itself. */
 static size_t read_xz(dp_stream *stream, char *to, size_t room) {
     lzma_stream *z = stream->xz;
     stream->inside = true;
@@ -387,7 +387,7 @@ static void start_ahead(dp_stream *stream, uint64_t at) {
     stream->alone = !stream->ahead;
 }
 
-/* Takes the members that come next; the stream goes on after them. */
+/* Takes the members that come next; the stream continues after them. */
 static bool take_piece(dp_stream *stream) {
     uint64_t at = stream->raw_bytes - (stream->raw_end - stream->raw_start);
     if (!at)

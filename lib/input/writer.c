@@ -12,7 +12,7 @@
  * blocks in order when it needs room for the next one.
  *
  * One lock guards the states. Nothing is copied, compressed or written under it. A thread waits in here only for others
- * that are in here too, never for a piece that nobody has put yet: so every wait ends, whatever the callers do. */
+ * that are in here too, never for a piece that has not been put yet: so every wait ends, whatever the callers do. */
 #include "input/input.h"
 
 #include <errno.h>
@@ -178,7 +178,7 @@ static bool pack_next(doppel_writer *writer) {
     return true;
 }
 
-/* Waits for a change, or packs a block meanwhile. Under the lock. */
+/* Packs a block if there is one, else waits for a change. Under the lock. */
 static void wait_or_pack(doppel_writer *writer) {
     if (!pack_next(writer))
         pthread_cond_wait(&writer->changed, &writer->lock);

@@ -79,8 +79,7 @@ static doppel_status read_text(comparer *c, size_t document, overlap_text *text)
     size_t size = ZSTD_decompressDCtx(c->unpacker, text->text.data, text->text.size,
                                       text->packed.data + head->id_length, (size_t)head->packed_length);
     if (ZSTD_isError(size) || size != text->text.size)
-        return dp_fail(&c->error, DOPPEL_ERROR_IO,
-                       "a text in the folder for temporary files is not what was written: %s",
+        return dp_fail(&c->error, DOPPEL_ERROR_IO, "a temporary file was changed by another program: %s",
                        ZSTD_isError(size) ? ZSTD_getErrorName(size) : "its length differs");
     return DOPPEL_OK;
 }

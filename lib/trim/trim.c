@@ -389,7 +389,7 @@ doppel_status dp_trim_start(doppel_trim *trim, const char *const *paths, size_t 
     bool found = false;
     DP_TRY(init_settings(&trim->settings, options, error));
     if (trim->settings.input.text_key && strchr(trim->settings.input.text_key, ','))
-        return refuse(error, "text-key: one field is cut, not several");
+        return refuse(error, "the text key names several fields: trim cuts one");
     if (!copy_paths(&trim->reading[0], o->against, o->against_count, &trim->settings.against_input) ||
         !copy_paths(&trim->reading[1], paths, path_count, &trim->settings.input))
         return dp_no_memory(error);

@@ -201,7 +201,7 @@ static size_t find_option(const cli_args *args, const char *name, size_t length,
     return SIZE_MAX;
 }
 
-/* What other tools call an option; of several lines for a name, the first whose option the command has counts. */
+/* Names that other tools use. Of several rows with one name, the first whose option the command has is suggested. */
 static const struct {
     const char *name, *ours;
 } other_names[] = {{"threshold", "similarity"},
@@ -276,7 +276,7 @@ static const struct {
                    {"debug", "verbose"},
                    {"silent", "quiet"}};
 
-/* The option of the command that was probably meant by a name; NULL: none is near. */
+/* The option that was probably meant; NULL: none is similar. */
 static const char *option_meant(const cli_args *args, const char *word) {
     const char *names[128];
     size_t count = 0, total = option_total(args);
@@ -289,15 +289,15 @@ static const char *option_meant(const cli_args *args, const char *word) {
     return nearest_name(word, names, count);
 }
 
-/* Options that people try and that a command (NULL: any) does not have, and what to do instead. */
+/* Options that people try but that a command (NULL: any) does not have, and what to do instead. */
 static const struct {
     const char *command, *option, *instead;
 } alternatives[] = {
-    {NULL, "csv", "formats are taken from names: give -o a name such as out.csv"},
+    {NULL, "csv", "the name of the output sets its format: -o out.csv"},
     {"check", "similarity",
-     "the index decides from which similarity on documents are copies (doppel stats shows it); doppel similar "
-     "--similarity T lists those above T"},
-    {"check", "titles", "the index decides whether titles count (doppel stats shows it)"},
+     "the threshold is a setting of the index (doppel stats shows it); doppel similar --similarity T lists documents "
+     "above T"},
+    {"check", "titles", "whether titles count is a setting of the index (doppel stats shows it)"},
 };
 
 static const char *find_alternative(const char *command, const char *option) {
@@ -365,7 +365,7 @@ static bool check_value(const cli_option *option, const char *value) {
         message("--%s takes a number of bytes such as 500MB, 64M or 2GiB, not \"%s\"", option->name, value);
         return false;
     }
-    /* So few bytes are never meant. */
+    /* Fewer bytes than this are a mistake. */
     if (option->kind == OPTION_MEMORY && number < 65536 && strspn(value, "0123456789") == strlen(value)) {
         message("--%s %s would be %s bytes; did you mean %s%c?", option->name, value, value, value,
                 number < 64 ? 'G' : 'M');

@@ -255,14 +255,14 @@ static bool takes_file(const cli_option *option) {
            option->kind == OPTION_FILES;
 }
 
-/* Options after which a value is to be given that is not a file. */
+/* Options that take a value other than a file. */
 static void bash_no_file(FILE *file, const cli_option *options) {
     for (; options->name; options++)
         if (options->kind != OPTION_FLAG && !takes_file(options))
             fprintf(file, "--%s|", options->name);
 }
 
-/* Prints the words of an option, those that mean something to the shell escaped. */
+/* Prints the words of an option, with what is special to the shell escaped. */
 static void print_choices(FILE *file, const cli_choice *choices, const char *escaped) {
     for (const cli_choice *c = choices; c->name; c++) {
         fputs(c == choices ? "" : " ", file);
@@ -271,7 +271,7 @@ static void print_choices(FILE *file, const cli_choice *choices, const char *esc
     }
 }
 
-/* A line for each of these options of a command that takes words. */
+/* A line for each option of a command that takes one of several words. */
 static void bash_choices(FILE *file, const cli_manual *manual, const cli_command *command, const cli_option *option) {
     for (; option->name; option++) {
         const cli_choice *choices = manual->choices(command->name, option->name);
@@ -321,7 +321,7 @@ static void generate_bash(FILE *file, const cli_manual *manual) {
     fputs("complete -o filenames -F _doppel doppel\n", file);
 }
 
-/* Prints inside single quotes of zsh; brackets and colons mean something to _arguments. */
+/* Prints inside single quotes of zsh; brackets and colons are special to _arguments. */
 static void zsh_text(FILE *file, const char *text) {
     for (; *text; text++) {
         if (*text == '\'')

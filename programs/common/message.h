@@ -1,7 +1,7 @@
 /* message.h - what the command says on stderr, and text that is safe to print.
  *
  * Text from outside (ids, paths) may hold control characters. On lines and terminals they are written as escapes: \t,
- * \n, \r, \\ for a backslash, \xHH for any other byte that controls. So a line stays a line, and a tab a tab. */
+ * \n, \r, \\ for a backslash, \xHH for any other control byte, so that each message stays on one line. */
 #ifndef COMMON_MESSAGE_H
 #define COMMON_MESSAGE_H
 
@@ -38,7 +38,7 @@ size_t safe_run(const char *p, size_t length, bool backslash, safe_escape *escap
 /* Writes text with its control characters escaped. */
 void print_safe(FILE *file, const char *text, size_t length);
 
-/* The columns of the terminal that the file is, or 0 when it is none. */
+/* The width of the terminal in columns, or 0 if the file is not a terminal. */
 int terminal_columns(FILE *file);
 
 #endif

@@ -65,7 +65,7 @@ static const struct {
     {"index_documents", "gauge", "Originals.", documents},
     {"index_copies", "gauge", "Linked or stored copies.", copies},
     {"index_disk_bytes", "gauge", "Size of the file.", disk},
-    {"index_disk_free_bytes", "gauge", "Of it, what can be used again.", disk_free},
+    {"index_disk_free_bytes", "gauge", "Free space inside the file, which is reused.", disk_free},
     {"index_memory_bytes", "gauge", "Memory of the index.", memory},
     {"checks_total", "counter", "Checks.", checks},
     {"adds_total", "counter", "Adds.", adds},
@@ -74,9 +74,9 @@ static const struct {
     {"damaged_total", "counter", "Records that could not be read.", damaged},
     {"commits_total", "counter", "Commits.", commits},
     {"failed_commits_total", "counter", "Commits that failed.", failed_commits},
-    {"store_reconnects_total", "counter", "Connections to a shared store that were made again.", reconnects},
-    {"store_resent_total", "counter", "Requests to a shared store that were sent again.", resent},
-    {"store_moved_total", "counter", "Answers of a shared store that named another node.", moved},
+    {"store_reconnects_total", "counter", "Reconnections to a shared store.", reconnects},
+    {"store_resent_total", "counter", "Requests to a shared store that were retried.", resent},
+    {"store_moved_total", "counter", "Redirections from a shared store to another node.", moved},
 };
 
 static void write_engine_histogram(text_buffer *out, const char *name, const char *index, const doppel_histogram *h,

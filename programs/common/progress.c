@@ -1,4 +1,4 @@
-/* progress.c - how far the work is: one line on a terminal, written over and over; elsewhere a line now and then. */
+/* progress.c - how far the work is: on a terminal one line, redrawn in place; elsewhere a line every 30 s. */
 #include "common/progress.h"
 
 #include "common/clock.h"
@@ -11,18 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between two lines, in seconds: on a terminal readable, and too rare to cost anything; in a log, where every line
- * stays, as often as one who waits looks at it. */
+/* Seconds between two lines: on a terminal slow enough to read; in a log, where every line stays, far fewer. */
 #define INTERVAL 0.2
 #define LOG_INTERVAL 30
 
-/* The state of the one progress line there is. One thread shows it, any may have something to say in between. */
+/* The state of the progress line. One thread shows it; any thread may print a message, which clears it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     const char *what;
     bool active, shown, terminal;
     double begun, last;
-    uint64_t limit; /* documents that are read, at most; 0: all */
+    uint64_t limit; /* at most this many documents are read; 0: all */
 } line;
 
 static double now(void) {
@@ -30,7 +29,7 @@ static double now(void) {
 }
 
 static void begin(const char *what) {
-    /* In a log the interval goes on from one step to the next: many short ones are no reason for many lines. */
+    /* In a log the interval continues from one step to the next, so that many short steps do not make many lines. */
     double time = line.active ? now() : 0;
     if (line.terminal || line.last == 0)
         line.last = time;
@@ -109,10 +108,13 @@ static bool is_due(double time) {
     return line.active && time - line.last >= (line.terminal ? INTERVAL : LOG_INTERVAL);
 }
 
-/* On a terminal no longer than it is wide: what was broken into two rows could not be written over. */
-static void show(const line_text *text, double time) {
+/* On a terminal that is too narrow for the text, shows `brief`, cut to its width: a line broken into two rows could not
+ * be redrawn in place. */
+static void show(const line_text *text, const line_text *brief, double time) {
     int columns = line.terminal ? terminal_columns(stderr) : 0;
-    size_t length = columns > 1 && text->length > (size_t)columns - 1 ? (size_t)columns - 1 : text->length;
+    size_t room = columns > 1 ? (size_t)columns - 1 : SIZE_MAX;
+    text = text->length > room ? brief : text;
+    size_t length = text->length > room ? room : text->length;
     clear_line();
     fprintf(stderr, line.terminal ? "%.*s" : "doppel: %.*s\n", (int)length, text->text);
     fflush(stderr);
@@ -120,7 +122,7 @@ static void show(const line_text *text, double time) {
     line.last = time;
 }
 
-/* The seconds that are left, by whichever end comes first, that of the bytes or the limit; negative: not known. */
+/* Seconds until the end of the input or the limit, whichever comes first; negative: unknown. */
 static double seconds_left(double seconds, uint64_t bytes, uint64_t total, uint64_t documents) {
     double by_bytes = -1, by_limit = -1;
     if (total > bytes && bytes)
@@ -135,12 +137,15 @@ static void show_documents(uint64_t bytes, uint64_t total, uint64_t documents) {
     line_text text = {.length = 0};
     if (!is_due(time))
         return;
-    put(&text, "%s: %llu documents, %.0f MB, %.0f MB/s", line.what, (unsigned long long)documents, megabytes,
-        megabytes / seconds);
+    put(&text, "%s: %llu documents", line.what, (unsigned long long)documents);
+    line_text brief = text;
+    put(&text, ", %.0f MB, %.0f MB/s", megabytes, megabytes / seconds);
     double left = seconds_left(seconds, bytes, total, documents);
-    if (left >= 0)
+    if (left >= 0) {
         put_left(&text, left);
-    show(&text, time);
+        put_left(&brief, left);
+    }
+    show(&text, &brief, time);
 }
 
 static void show_part(uint64_t done, uint64_t total) {
@@ -155,7 +160,7 @@ static void show_part(uint64_t done, uint64_t total) {
         put(&text, "%s: %.1f million, %.1f million/s", line.what, (double)done * 1e-6, (double)done * 1e-6 / seconds);
     if (total && share > 0)
         put_left(&text, seconds * (1 - share) / share);
-    show(&text, time);
+    show(&text, &text, time);
 }
 
 void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *user) {

@@ -1,5 +1,5 @@
-/* progress.h - how far the work is, on stderr: documents, MB/s, time left. On a terminal a line is written over a few
- * times a second; elsewhere a line is added every 30 s. With message_quiet (message.h) there is none. */
+/* progress.h - how far the work is, on stderr: documents, MB/s, time left. On a terminal a line is redrawn in
+ * place a few times a second; elsewhere a line is added every 30 s. With message_quiet (message.h) there is none. */
 #ifndef COMMON_PROGRESS_H
 #define COMMON_PROGRESS_H
 
@@ -21,10 +21,10 @@ void progress_show(uint64_t bytes, uint64_t total, uint64_t documents, void *use
  * doppel_join_options.progress. */
 void progress_part(uint64_t done, uint64_t total, void *user);
 
-/* Takes the line off the terminal, before something else is written there. */
+/* Clears the line, before something else is written to the terminal. */
 void progress_clear(void);
 
-/* Ends: the line is gone. */
+/* Clears the line and ends. */
 void progress_end(void);
 
 #endif

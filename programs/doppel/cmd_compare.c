@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 const cli_option compare_options[] = {
-    {"in", 0, OPTION_FILES, "FILE", "A and B are ids of documents of this file or folder"},
+    {"in", 0, OPTION_FILES, "FILE", "A and B are ids of documents in this file or folder"},
     {"removed", 0, OPTION_FILE, "LIST",
      "with --in or --index and A alone: why was it removed? Compare it with its original, which this list names, "
      "written by doppel dedup --removed LIST"},
     {"index", 'i', OPTION_FILE, "DIR",
-     "A and B are ids or URLs of documents of this index, which was made with --keep-text"},
+     "A and B are ids or URLs of documents in this index, which was made with --keep-text"},
     STORE_OPTION,
     STORE_PASSWORD_OPTION,
     {"html", 0, OPTION_OUTPUT, "FILE",
@@ -213,12 +213,12 @@ static int read_by_id(const cli_args *args, comparison *c) {
     free(paths);
     for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
         if (!search.side[i]->text)
-            message("%s: no document of --in has this id%s", search.id[i],
-                    c->original && i == 1 ? "; it is the original: if it is one of --against, give that file with a "
+            message("%s: --in has no document with this id%s", search.id[i],
+                    c->original && i == 1 ? "; it is the original: if it came from --against, give that file with a "
                                             "second --in"
                                           : "");
         else if (search.twice[i])
-            message("%s: more than one document of --in has this id", search.id[i]);
+            message("%s: --in has more than one document with this id", search.id[i]);
         else
             continue;
         code = EXIT_INPUT;

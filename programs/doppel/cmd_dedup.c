@@ -16,13 +16,12 @@
 
 const cli_option dedup_options[] = {
     {"output", 'o', OPTION_TABLE, "OUT",
-     "write the kept documents to this file, as JSONL (also if it is called .json); to .csv or .tsv as unchanged rows "
-     "of such inputs; to .parquet "
-     "as rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
+     "write the kept documents to this file, as JSONL (even if its name ends in .json); .csv and .tsv: unchanged rows "
+     "of CSV and TSV inputs; .parquet: rows of Parquet inputs; .gz and .zst are compressed; - is stdout"},
     {"output-dir", 0, OPTION_FILE, "DIR",
      "instead of --output: write one file for each input, with the same name, below this folder; a name that ends in "
-     ".bz2 or .xz gets .zst instead, and documents of other formats than JSONL, CSV, TSV and lines go to NAME.jsonl, "
-     "also those of an array (x.json.jsonl)"},
+     ".bz2 or .xz gets .zst instead; formats other than JSONL, CSV, TSV and lines become JSONL, in NAME.jsonl (a JSON "
+     "array too: x.json.jsonl)"},
     {"removed", 0, OPTION_OUTPUT, "FILE",
      "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
@@ -460,7 +459,7 @@ static bool check_row_format(const dedup_job *job) {
     const char *named = !out || is_stdout(out) ? NULL : doppel_input_format(out);
     if (!named || !format || !strcmp(named, format))
         return true;
-    message("%s: the documents are %s: choose another name, such as one that ends in %s", out, format,
+    message("%s: the documents are read as %s: choose another name, such as one that ends in %s", out, format,
             !strcmp(format, "TSV")   ? ".tsv"
             : !strcmp(format, "CSV") ? ".csv"
                                      : ".txt");

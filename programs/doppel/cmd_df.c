@@ -75,8 +75,8 @@ static int describe(const cli_args *args, const char *path, const doppel_input_c
 
 /* After a table was written: with --json its summary. */
 static int finish(const cli_args *args, int code, const char *path, const doppel_input_counts *counts) {
-    int told = args_flag(args, "json") ? describe(args, path, counts) : EXIT_DONE;
-    return code ? code : told;
+    int described = args_flag(args, "json") ? describe(args, path, counts) : EXIT_DONE;
+    return code ? code : described;
 }
 
 static int merge(const cli_args *args, const char *path) {

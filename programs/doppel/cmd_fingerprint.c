@@ -8,7 +8,7 @@
 
 const cli_option fingerprint_options[] = {
     RECIPE_OPTIONS,
-    {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, whatever the recipe says"},
+    {"bits", 'b', OPTION_COUNT, "N", "the width of the fingerprint, 1 to 64 or 128, overriding the recipe"},
     {"df", 0, OPTION_FILE, "TABLE", "the table for weight=tfidf, made by doppel df"},
     CONTENT_OPTION,
     {"json", 0, OPTION_FLAG, NULL,

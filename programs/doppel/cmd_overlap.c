@@ -180,11 +180,13 @@ static void put_found(text_buffer *out, const doppel_overlap_counts *counts) {
                 counts->pairs == 1 ? "s" : "");
 }
 
+#define FEW "There are fewer than two documents to compare."
+
 /* "No two of 12 documents share that much; ..." */
 static void put_none(text_buffer *out, const doppel_overlap_counts *counts) {
     uint64_t documents = counts->input.documents + counts->against.documents;
     if (documents < 2)
-        text_put(out, "There are not two documents to compare.");
+        text_put(out, FEW);
     else
         text_format(out, "No two of %llu documents share that much; a smaller --words N or --containment C finds more.",
                     (unsigned long long)documents);
@@ -248,6 +250,10 @@ static void write_result(overlap_job *job, html *page, const doppel_overlap_coun
     const char *name = job->count ? job->best[0].pair.side[0].id : "";
     size_t folder = job->count ? shorten_names(job, name) : 0;
     uint64_t documents = counts->input.documents + counts->against.documents;
+    if (documents < 2) {
+        html_put(page, FEW);
+        return;
+    }
     if (!job->count) {
         html_put(page, "No two of ");
         html_count(page, documents, "document", "documents");

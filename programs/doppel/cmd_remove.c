@@ -43,12 +43,12 @@ static doppel_status remove_named(const engine_command *e, doppel_slice name, re
     return status;
 }
 
-/* What becomes of the copies of a document that was removed. */
+/* Reports what happens to the copies of a removed document. */
 static void tell_copies(const char *name, size_t copies) {
     if (copies)
-        message_summary("%s: its %zu %s as %s of a document that is gone: %s nothing, and doppel compact erases %s",
-                        name, copies, copies == 1 ? "copy stays" : "copies stay", copies == 1 ? "a copy" : "copies",
-                        copies == 1 ? "it matches" : "they match", copies == 1 ? "it" : "them");
+        message_summary("%s: %zu %s of it no longer %s; doppel compact erases %s", name, copies,
+                        copies == 1 ? "copy" : "copies", copies == 1 ? "matches" : "match",
+                        copies == 1 ? "it" : "them");
 }
 
 /* Removes one document, and says which: its id and, where a URL named it, that URL. */

@@ -2,6 +2,7 @@
 #include "commands.h"
 #include "engine/engine_command.h"
 #include "server/serve.h"
+#include "shared/choices.h"
 
 const cli_option serve_options[] = {
     INDEX_OPTION,
@@ -21,7 +22,7 @@ const cli_option serve_options[] = {
      "read options that are not given here from this file of lines NAME = VALUE; environment variables DOPPEL_NAME "
      "take precedence over it"},
     {"access-log", 0, OPTION_FILE, "FILE", "append a JSON line for each request to this file; - is stdout"},
-    {"rate", 0, OPTION_COUNT, "N", "at most N requests a second from one address (default: any number)"},
+    {"rate", 0, OPTION_COUNT, "N", "at most N requests a second from one address (default: no limit)"},
     {"max-body", 0, OPTION_SIZE, "BYTES", "refuse larger bodies, and longer lines of a batch (default 16M)"},
     {"max-buffered", 0, OPTION_SIZE, "BYTES", "buffer at most this much of all bodies at a time (default 1G)"},
     {"max-ratio", 0, OPTION_COUNT, "N",
@@ -35,7 +36,7 @@ const cli_option serve_options[] = {
     {"max-runs", 0, OPTION_COUNT, "N", "keep at most N files to deduplicate at a time; 0 refuses all (default 8)"},
     {"run-ttl", 0, OPTION_COUNT, "SECONDS", "delete such files and their results after this long (default 3600)"},
     {"run-idle", 0, OPTION_COUNT, "SECONDS",
-     "where there is no room for another file, delete the results of one that has not been requested for this long "
+     "if there is no room for another file, delete results that have not been requested for this long "
      "(default 60)"},
     {"max-head", 0, OPTION_SIZE, "BYTES", "memory of a connection; request heads must be shorter (default 32K)"},
     {"max-connections", 0, OPTION_COUNT, "N", "at most N connections (default 4096)"},
@@ -61,7 +62,10 @@ const cli_option serve_options[] = {
 int cmd_serve(const cli_args *args) {
     engine_command e = {0};
     serve_config config = {0};
+    unsigned sandbox = true;
     int code = serve_configure(&config, args);
+    if (code == EXIT_DONE && !choose_one(args, "sandbox", &sandbox))
+        code = EXIT_USAGE;
     if (code == EXIT_DONE)
         code = engine_prepare(&e, args, ENGINE_MAKE);
     if (code == EXIT_DONE)

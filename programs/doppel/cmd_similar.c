@@ -16,7 +16,7 @@
 const cli_option similar_options[] = {
     INDEX_OPTION,
     {"in", 0, OPTION_FILES, "FILE",
-     "look in this file or folder instead of an index: all its documents are read for every question"},
+     "look in this file or folder instead of an index: all its documents are read for each query"},
     {"limit", 'n', OPTION_COUNT, "N", "show the N most similar (default 10)"},
     {"similarity", 's', OPTION_TEXT, "T", "show those with a similarity above T (default 0.85)"},
     {"distance", 'd', OPTION_COUNT, "K", "show those with fingerprints within K bits instead"},

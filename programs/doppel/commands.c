@@ -44,7 +44,7 @@ static const cli_command commands[] = {
      "and all INPUTs have that format, and lines of --format lines. Other rows become JSONL with all their columns; "
      "documents of other formats become JSONL with id, url, title and text. --removed lists the removed documents, "
      "each with its original; --removed-documents writes the documents themselves.\n"
-     "--annotate writes one file, so that it cannot be combined with --output-dir, except for Parquet.\n"
+     "--annotate writes one file, so it cannot be combined with --output-dir, except for Parquet.\n"
      "The inputs are never changed. To undo: delete OUT, or add the documents of --removed-documents to it.",
      "doppel dedup news.jsonl.gz -o unique.jsonl.gz\n"
      "doppel dedup crawl/ -o unique.jsonl --removed copies.jsonl --by content,url --keep https,shortest-url\n"
@@ -148,8 +148,8 @@ static const cli_command commands[] = {
      "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
      "everything in the index, including a document with the same id. A sentence about a new document names the "
      "nearest one, if their similarity is above 0.5 and the folder is small (100,000 comparisons in a run); doppel "
-     "similar finds the nearest in any index. What is a copy was decided when the index was made: doppel stats says "
-     "from which similarity on.",
+     "similar finds the nearest in any index. The threshold for copies is a setting of the index: doppel stats shows "
+     "it.",
      "doppel check --index seen new.jsonl\n"
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
@@ -164,7 +164,7 @@ static const cli_command commands[] = {
      "nearest one; the exit code is 0.\n"
      "With --in FILE the document is the one in that file (or folder, or several files) with this id, else the one in "
      "the file of this name; --format and the keys are those of --in. Every document of --in is compared with it, so "
-     "that nothing is missed, and copies have lines of their own. For repeated questions an index is quicker: doppel "
+     "that nothing is missed, and copies have lines of their own. For repeated queries an index is faster: doppel "
      "add --index DIR FILE.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen "
@@ -330,8 +330,9 @@ const cli_manual doppel_manual = {
     "Word documents (.docx) and PDF (.pdf; needs pdftotext, of Debian's poppler-utils); gzip, zstd, bzip2 and xz by "
     "their content. Any other file is one document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
-    "A bad record is reported on stderr with file and line, left out and counted. When no document of a file of "
-    "records can be read, or more than half of them are bad, a field probably has another name: that is exit code 3, "
+    "A bad record is reported on stderr with file and line (in a JSON array: the number of the element), left out and "
+    "counted. When no document of a file of records can be read, or more than half of them are bad, a field probably "
+    "has another name: that is exit code 3, "
     "and output files are left unchanged (--allow-bad continues). An empty input is not an error. When a key appears "
     "twice in a record, the last one counts. Invalid UTF-8 in a record becomes U+FFFD; in a plain file it separates "
     "words. A file with a NUL byte in its first 8 KiB is taken to be binary and left out.\n"

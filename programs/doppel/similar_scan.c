@@ -108,7 +108,7 @@ static int find_by_id(scan *s) {
     if (code == EXIT_DONE && counts.unopened)
         code = EXIT_INPUT;
     if (code == EXIT_DONE && s->found > 1) {
-        message("%s: more than one document of --in has this id", s->id);
+        message("%s: --in has more than one document with this id", s->id);
         code = EXIT_INPUT;
     }
     if (!s->found)
@@ -125,7 +125,7 @@ static int read_file(scan *s) {
     options.unseen = NULL;
     options.format = NULL;
     if (strcmp(path, "-") != 0 && access(path, R_OK)) {
-        message("%s: no document of --in has this id, and there is no such file", path);
+        message("%s: --in has no document with this id, and there is no such file", path);
         return EXIT_INPUT;
     }
     int code = run_paths(&path, 1, &options, &work, NULL);
@@ -157,7 +157,7 @@ static int find_document(scan *s) {
 
 /* ---- comparing ---- */
 
-/* A document on its way from a thread to the result; its id, URL and title follow. */
+/* What a thread writes of a document; its id, URL and title follow. */
 typedef struct packed_hit {
     double similarity, containment;
     int distance;

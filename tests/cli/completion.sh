@@ -17,6 +17,9 @@ complete_line doppel overlap --print ""
 complete_line doppel dedup --format ""
 complete_line doppel add --preset ""
 complete_line doppel trim --unit ""
+complete_line doppel plan --for ""
+complete_line doppel join --from ""
+complete_line doppel serve --sandbox ""
 complete_line doppel dedup --simil
 complete_line doppel ded
 echo "{\"id\":\"a\",\"text\":\"some words\",\"url\":\"https://a.example/\",\"x\":1}" >a.jsonl

@@ -67,3 +67,9 @@ mkdir linked
 ln -s $elsewhere linked/sub
 quiet doppel dedup in --output-dir linked
 ls linked
+echo "== two names with one output"
+cp in/a.csv same.csv
+bzip2 -k same.csv
+zstd -q same.csv
+try same.csv.bz2 same.csv.zst --output-dir none
+[ -e none ] || echo "none does not exist"

@@ -56,3 +56,6 @@ echo "exit $?"
 doppel dedup -q lines.txt --work run --resume -o out.txt
 echo "exit $?"
 doppel dedup -q --format lines lines.txt --work run --resume -o out.txt && cat out.txt
+echo "== what is wrong with an array names the element"
+printf '[\n  1,\n  {"text":"one two"},\n  "three"\n]\n' >elements.json
+doppel fingerprint elements.json || echo "exit $?"

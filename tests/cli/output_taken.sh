@@ -26,6 +26,7 @@ mkdir new
 try dedup in --output-dir new --removed new/a
 try dedup in --output-dir new --removed new/removed.jsonl
 ls new new/a
+try dedup in/a/one.jsonl --output-dir in/a/one.jsonl
 cat out/a/one.jsonl
 
 echo "== rows of a folder"

@@ -66,3 +66,7 @@ grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
 doppel compare class/one/essay-1.txt essays/essay-1.txt --html none.html >/dev/null
 grep -o '<p class="lead">.*' none.html | sed 's/<[^>]*>//g'
 grep -o '<tr><td><bdi>.*</tr>' table.html
+echo "== a page about one document"
+echo "one document and no more" >alone.txt
+doppel overlap alone.txt --html alone.html
+grep -o "There are fewer[^<]*" alone.html

@@ -33,3 +33,9 @@ doppel fingerprint --text-key body --allow-bad qa.txt
 doppel dedup a.jsonl --text-key body --against qa.txt -o -
 doppel compare --text-key body a.jsonl qa.txt | head -n 1
 doppel dedup --text-key body - -o - </dev/null
+echo "== a text inside an object is proposed by its path"
+echo '{"id":1,"data":{"content":"some words that are here","n":1,"a,b":"a longer text whose key has a comma"}}' >nested.jsonl
+doppel dedup nested.jsonl -o - || echo "exit $?"
+doppel dedup nested.jsonl --text-key data.content -o -
+echo '{"id":1,"v1.0":{"text":"some words in an object whose key has a dot"},"x":[{"y":"some words in an array"}]}' >odd.jsonl
+doppel dedup odd.jsonl -o - || echo "exit $?"

@@ -6,6 +6,7 @@ done
 doppel overlap --threshold=0.3 a
 doppel similar --top-k 3 a
 doppel serve --port 80
+doppel serve --index seen --sandbox of
 echo "== commands" >&2
 for command in dedupe deduplicate fingerprnt Dedup decontaminate delete rm del ls search nothing-like-it; do
     doppel $command a.jsonl

@@ -245,7 +245,7 @@ def test_rows_and_columns_that_are_passed_over_are_told():
     pq.write_table(pa.table({"id": [*"abcd"], "text": [None, *TEXTS], "url": [["x"]] * 4}), "odd.parquet")
     told = run("dedup", "odd.parquet", "-o", "unique.parquet").stderr
     assert 'doppel: odd.parquet:1: "text" is null' in told and "1 record left out" in told
-    assert 'doppel: warning: odd.parquet: the column "url" is list<element: string>, which is no text' in told
+    assert 'doppel: warning: odd.parquet: the column "url" is list<element: string>, which is not text' in told
     assert ids("unique.parquet") == ["b", "c"]
 
 

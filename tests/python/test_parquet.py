@@ -136,7 +136,7 @@ def test_keys_that_name_nothing_are_told_with_what_there_is():
             doppel.dedup(table, text=key)
         with pytest.raises(doppel.InputError, match=f'inputs: nested.parquet: has no column "{key}" or "html".*its {said[4:]}'):
             doppel.dedup_files("nested.parquet", "kept.parquet", text=key)
-    with pytest.raises(doppel.InputError, match='the column "meta" is of the Arrow type "\\+s", which is no text'):
+    with pytest.raises(doppel.InputError, match='the column "meta" is of the Arrow type "\\+s", which is not text'):
         doppel.dedup_files("nested.parquet", "kept.parquet", text="meta")
     with pytest.raises(ValueError, match='id: "question,n.x" names 2 columns: name one'):
         doppel.dedup(table, text="answer,question", id="question,n.x")
@@ -424,11 +424,11 @@ def test_pages_are_read_from_a_column_with_html(way):
     assert ids("unique.parquet") == [row for row, stays in enumerate(expected) if stays]
 
 
-@pytest.mark.filterwarnings("ignore:.*which is no text:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*which is not text:RuntimeWarning")
 def test_columns_that_are_not_asked_for_may_be_anything(way):
     odd = TABLE.append_column("url", pa.array([["x"]] * 3)).append_column("title", pa.array([{"a": 1}] * 3))
     write("odd.parquet", odd)
-    with pytest.warns(RuntimeWarning, match=r'odd.parquet: the column "url" is list<.*>, which is no text: it is not'):
+    with pytest.warns(RuntimeWarning, match=r'odd.parquet: the column "url" is list<.*>, which is not text: it is not'):
         warnings.simplefilter("always")
         assert doppel.dedup_files("odd.parquet", "unique.parquet", **way)["kept"] == 2
     assert pq.read_table("unique.parquet").column_names == ["id", "text", "score", "url", "title"]

@@ -255,7 +255,7 @@ static void a_path_leads_into_structs(void **state) {
         assert_int_equal(doppel_column_init(&column, &schema, &array, missing[i], &found, NULL), DOPPEL_OK);
         assert_false(found);
     }
-    refuse(&schema, array, "m", "is of the Arrow type \"+s\", which is no text");
+    refuse(&schema, array, "m", "is of the Arrow type \"+s\", which is not text");
     own.length = 3; /* too short for the rows and the offset */
     refuse(&schema, array, "m.a", MALFORMED);
 }
@@ -426,13 +426,13 @@ static void types_that_are_no_text_are_named(void **state) {
                                           "tsx:", "tss", "ts",   "t",       "uu", "",    "+r"};
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         char why[100];
-        snprintf(why, sizeof why, "is of the Arrow type \"%s\", which is no text", formats[i]);
+        snprintf(why, sizeof why, "is of the Arrow type \"%s\", which is not text", formats[i]);
         refuse(&(struct ArrowSchema){.format = formats[i]}, ARRAY(0, NULL), NULL, why);
     }
     const struct ArrowSchema nested = {.format = "i", .dictionary = (struct ArrowSchema *)&strings},
                              twice = {.format = "i", .dictionary = (struct ArrowSchema *)&nested};
     struct ArrowArray words = ARRAY(0, NULL, NULL, NULL);
-    refuse(&twice, indexed(ARRAY(0, NULL, NULL), &words), NULL, "is of the Arrow type \"i\", which is no text");
+    refuse(&twice, indexed(ARRAY(0, NULL, NULL), &words), NULL, "is of the Arrow type \"i\", which is not text");
 }
 
 static void arrays_without_what_their_type_needs_are_refused(void **state) {

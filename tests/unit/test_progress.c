@@ -1,5 +1,5 @@
-/* test_progress.c - the line that says how far the work is: on a terminal it is written over and never wider than that,
- * elsewhere a line comes every 30 seconds, and a limit ends the time left. The file under test belongs to the command,
+/* test_progress.c - the progress line: on a terminal it is redrawn in place and never wider than the terminal;
+ * elsewhere a line comes every 30 seconds; and a limit ends the time left. The file under test belongs to the command,
  * so it is taken in whole; time, and how wide the terminal is, are the test's. */
 #include "../../programs/common/progress.c"
 
@@ -104,6 +104,21 @@ static void a_terminal_gets_one_line_that_fits(void **state) {
                                       "\r\033[K");
 }
 
+static void a_narrow_terminal_keeps_the_time_left(void **state) {
+    (void)state;
+    begin_stderr(true);
+    columns = 40;
+    progress_begin("reading");
+    at(1);
+    progress_show(2000000, 4000000, 8, NULL);
+    at(2);
+    progress_show(2000000000, 4000000000, 100000, NULL);
+    progress_end();
+    assert_string_equal(end_stderr(), "reading: 8 documents, 1 s left"
+                                      "\r\033[Kreading: 100000 documents, 2 s left"
+                                      "\r\033[K");
+}
+
 static void a_limit_ends_the_time_left(void **state) {
     (void)state;
     begin_stderr(false);
@@ -137,9 +152,8 @@ static void there_is_none_when_it_is_quiet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_log_gets_a_line_every_30_seconds),
-        cmocka_unit_test(a_terminal_gets_one_line_that_fits),
-        cmocka_unit_test(a_limit_ends_the_time_left),
+        cmocka_unit_test(a_log_gets_a_line_every_30_seconds),    cmocka_unit_test(a_terminal_gets_one_line_that_fits),
+        cmocka_unit_test(a_narrow_terminal_keeps_the_time_left), cmocka_unit_test(a_limit_ends_the_time_left),
         cmocka_unit_test(there_is_none_when_it_is_quiet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

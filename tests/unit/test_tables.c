@@ -307,8 +307,8 @@ static void a_column_that_is_no_text_is_told_once(void **state) {
         test_table table = {.rows = few, .count = i & 1 ? 3 : 5, .part_rows = i & 2 ? 1 : 0, .large = i & 4};
         table.unreadable = i & 1 ? "url" : "text";
         check_wrong(table, (doppel_input_options){0}, "",
-                    i & 1 ? "the column \"url\" is of the Arrow type \"+l\", which is no text"
-                          : "the column \"text\" is of the Arrow type \"+l\", which is no text");
+                    i & 1 ? "the column \"url\" is of the Arrow type \"+l\", which is not text"
+                          : "the column \"text\" is of the Arrow type \"+l\", which is not text");
     }
 }
 
@@ -416,7 +416,7 @@ static void tables_of_bad_rows_are_refused(void **state) {
         assert_int_equal(r.status, DOPPEL_ERROR_INPUT);
         assert_string_equal(
             r.error.message,
-            "3 of 4 records are bad; the first bad one, line 2: \"text\" is null; --allow-bad continues without them");
+            "3 of 4 records are bad; the first bad one, row 2: \"text\" is null; --allow-bad continues without them");
         free_result(&r);
         tables_end(&tables);
     }

@@ -252,7 +252,7 @@ class _Table:
             return True
         from warnings import warn
 
-        warn(f'{self._path}: the column "{name}" is {schema.field(name).type}, which is no text: it is not used',
+        warn(f'{self._path}: the column "{name}" is {schema.field(name).type}, which is not text: it is not used',
              RuntimeWarning, stacklevel=2)
         return False
 

@@ -123,8 +123,8 @@ int take_data(PyObject *object, const char *argument, data_input *data);
 void free_data(data_input *data);
 
 /* The column `name` of one batch (of data that is one column: that column, whatever the name); -1: an exception:
- * KeyError 'no column "body"; the columns are id, text', TypeError for a type that is no text. *found (NULL: it must be
- * there): whether it is there. */
+ * KeyError 'no column "body"; the columns are id, text', TypeError for a type that is not text. *found (NULL: it must
+ * be there): whether it is there. */
 int data_column(const data_input *data, size_t batch, const char *name, const char *argument, bool *found,
                 doppel_column *column);
 

@@ -384,7 +384,7 @@ void pair_page_end(html *page, bool ranked) {
              "<li><i>[\xE2\x80\xA6 84 shared words \xE2\x80\xA6]</i> stands for the middle of a long passage: "
              "press it to see the words. The browser\xE2\x80\x99s search finds them, and they are printed.</li>"
              "<li>Shared text alone does not show who copied: documents may quote a third one, and who wrote first "
-             "cannot be told from the texts.</li>");
+             "cannot be seen from the texts.</li>");
     if (ranked)
         html_put(page, "<li>The order, and the percentages that the command prints, are those of containment: how many "
                        "of a document\xE2\x80\x99s shingles, usually runs of 5 words, the other one has. Where single "

@@ -52,6 +52,8 @@ static const cli_choice trim_keep_rules[] = {{"first", 0},    {"last", 0},      
                                              {"largest:", 0}, {"smallest:", 0},    {NULL, 0}};
 static const cli_choice formats[] = {{"jsonl", 0}, {"json", 0}, {"csv", 0},  {"tsv", 0},   {"warc", 0},
                                      {"mbox", 0},  {"html", 0}, {"text", 0}, {"lines", 0}, {NULL, 0}};
+static const cli_choice purposes[] = {{"find", 0}, {"join", 0}, {NULL, 0}};
+static const cli_choice fingerprint_formats[] = {{"raw", 0}, {"hex", 0}, {"jsonl", 0}, {NULL, 0}};
 static const cli_choice scopes[] = {{"host", 0}, {"domain", 0}, {NULL, 0}};
 
 /* The names of doppel_pipelines, each with its number. */
@@ -74,7 +76,9 @@ const cli_choice *choices_of(const char *command, const char *option) {
                  {NULL, "content", content_choices},
                  {NULL, "durability", durabilities},
                  {NULL, "against-format", formats},
+                 {"plan", "for", purposes},
                  {NULL, "format", formats},
+                 {"join", "from", fingerprint_formats},
                  {"trim", "keep", trim_keep_rules},
                  {NULL, "keep", keep_rules},
                  {NULL, "keep-first", cuts_first},
@@ -88,6 +92,7 @@ const cli_choice *choices_of(const char *command, const char *option) {
                  {NULL, "preset", index_presets},
                  {NULL, "print", views},
                  {NULL, "recipe", recipes},
+                 {NULL, "sandbox", switches},
                  {NULL, "title-veto", switches},
                  {NULL, "titles", switches},
                  {NULL, "unit", unit_choices},

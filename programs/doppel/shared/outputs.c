@@ -232,7 +232,8 @@ static bool same_file(const char *a, const char *b) {
     return !stat(a, &x) && !stat(b, &y) && S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* The folder of a file, or the file itself if it exists, with links resolved; NULL where there is none. To be freed. */
+/* The folder of a file, or the file itself if it exists, with links resolved; NULL if the folder does not exist. To be
+ * freed. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     char *there = realpath(path, NULL);
@@ -244,8 +245,8 @@ static char *folder_of(const char *path) {
     return whole;
 }
 
-/* Where an output goes that is not there yet, with links resolved, as the writer of files does; NULL where that cannot
- * be said. To be freed. */
+/* The path of an output that does not exist yet, with links resolved as the writer of files does; NULL if it cannot be
+ * determined. To be freed. */
 static char *new_place(const char *path) {
     enum { MOST_LINKS = 40 };
     char at[PATH_MAX], target[PATH_MAX], *place = NULL;
@@ -270,7 +271,7 @@ static char *new_place(const char *path) {
     return place;
 }
 
-/* Whether two outputs are one: by their names, as files that are there, or as ones that will be. */
+/* Whether two outputs are the same file, which need not exist yet. */
 static bool same_output(const char *a, const char *b) {
     struct stat there;
     if (same_file(a, b) || (is_stdout(a) && is_stdout(b)))
@@ -315,7 +316,8 @@ bool check_output(const char *option, const char *path, const char *input) {
     if (is_stdout(path) || !input || !strcmp(input, "-") || (!stat(path, &there) && !S_ISREG(there.st_mode)))
         return true;
     if (same_file(path, input) || (strpbrk(input, "*?[") && is_matched(path, input)))
-        message("%s is an input: choose another file for --%s", path, option);
+        message("%s is an input: choose another %s for --%s", path, strcmp(option, "output-dir") ? "file" : "folder",
+                option);
     else if (is_below(path, input))
         message("%s is inside %s, which is an input: choose another folder for --%s", path, input, option);
     else
@@ -463,7 +465,7 @@ static bool check_rows_name(const cli_args *args, const char *out) {
         const char *format = asked ? asked : doppel_input_format(args->operands[i]);
         if (!format || !strcasecmp(format, named))
             continue;
-        message("%s: %s is %s: choose another name, such as one that ends in %s", out, args->operands[i],
+        message("%s: %s is read as %s: choose another name, such as one that ends in %s", out, args->operands[i],
                 !asked && is_json_name(args->operands[i]) ? "JSON" : format,
                 !strcasecmp(format, "TSV")   ? ".tsv"
                 : !strcasecmp(format, "CSV") ? ".csv"
@@ -540,7 +542,7 @@ int try_outputs(const cli_args *args) {
         struct stat there;
         writer w;
         bool dry = !i && args_flag(args, "dry-run");
-        /* Tables have a writer of their own. A pipe is not tried: its reader would take the close for the end. */
+        /* Tables have a writer of their own. A pipe is not tried: its reader would see the close as the end. */
         if (dry || is_stdout(path) || is_table_name(path) ||
             (!stat(path, &there) && !S_ISREG(there.st_mode) && !S_ISDIR(there.st_mode)))
             continue;
