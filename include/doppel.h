@@ -93,8 +93,8 @@ DOPPEL_API doppel_status doppel_fingerprint(doppel_slice text, uint64_t *fingerp
 DOPPEL_API int doppel_distance(uint64_t a, uint64_t b);
 
 /* Every measure on two texts. A measure that has no value is NaN (signature_similarity when a side has no words, the
- * containment of a side without words, edit_similarity of texts that are too long) or -1 (distance when a side has no
- * words, edit distances of texts that are too long). */
+ * containment of a side without words, edit_similarity of long texts that are too different) or -1 (distance when a
+ * side has no words, edit distances of long texts that are too different). */
 typedef struct doppel_comparison {
     uint64_t fingerprint_a[2], fingerprint_b[2]; /* low 64 bits, high 64 bits (0 up to 64 bits) */
     int bits;                                    /* width of the fingerprints */
@@ -107,7 +107,7 @@ typedef struct doppel_comparison {
     double signature_similarity;           /* Jaccard as estimated from two signatures of 128 slots */
     double cosine, angle;                  /* of the word-count vectors; the angle in degrees, 0 to 90 */
     double euclidean;                      /* distance of the word-count vectors */
-    int64_t edit_distance;                 /* Levenshtein on code points of the normalised texts; -1: too long */
+    int64_t edit_distance;                 /* Levenshtein on code points of the normalised texts; or -1 */
     int64_t indel_distance;                /* the same with insertions and deletions only */
     double edit_similarity;                /* 1 - edit_distance / the longer length */
     bool same_digest;                      /* the normalised words are the same */

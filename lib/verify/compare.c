@@ -10,8 +10,9 @@
 /* Slots of the signatures: a standard deviation of the estimate of at most sqrt(1/4 / 128) = 0.044. */
 #define SLOTS 128
 
-/* Edit distances up to this many cells: a few seconds. */
-#define MOST_CELLS ((uint64_t)1 << 36)
+/* Cells of the table of an edit distance that are computed at most: both distances take about a second. Longer texts
+ * are measured as long as they need no more edits than a band of so many cells allows. */
+#define MOST_CELLS ((uint64_t)1 << 34)
 
 /* One text, sketched. */
 struct sketched_text {
@@ -108,17 +109,25 @@ static size_t common_ends(const struct sketched_text *a, const struct sketched_t
     return start + end;
 }
 
+/* How many edits are measured: a table of this many columns around its diagonal has no more than MOST_CELLS. */
+static size_t most_edits(const struct sketched_text *a, const struct sketched_text *b) {
+    size_t common = common_ends(a, b);
+    size_t shorter = (a->point_count < b->point_count ? a->point_count : b->point_count) - common;
+    size_t longer = (a->point_count < b->point_count ? b->point_count : a->point_count) - common;
+    return shorter && longer > MOST_CELLS / shorter ? MOST_CELLS / shorter : SIZE_MAX;
+}
+
 static doppel_status compare_edits(const struct sketched_text *a, const struct sketched_text *b,
                                    doppel_comparison *out) {
     out->edit_distance = out->indel_distance = -1;
     out->edit_similarity = (double)NAN;
-    size_t common = common_ends(a, b);
-    if (a->point_count > common && b->point_count - common > MOST_CELLS / (a->point_count - common))
-        return DOPPEL_OK;
     dp_points points_a = {a->points, a->point_count}, points_b = {b->points, b->point_count};
     size_t distance, indel, longer = a->point_count > b->point_count ? a->point_count : b->point_count;
-    doppel_status status = dp_levenshtein(points_a, points_b, SIZE_MAX, &distance);
-    DP_THEN(status, dp_indel(points_a, points_b, SIZE_MAX, &indel));
+    size_t most = most_edits(a, b);
+    doppel_status status = dp_indel(points_a, points_b, most, &indel);
+    if (status || indel > most)
+        return status;
+    status = dp_levenshtein(points_a, points_b, indel, &distance); /* it is no larger */
     if (status)
         return status;
     out->edit_distance = (int64_t)distance;

@@ -353,7 +353,7 @@ static void print_fingerprints(const doppel_comparison *m) {
 
 static void print_edits(const doppel_comparison *m) {
     if (m->edit_distance < 0) {
-        printf("  edit                -  not measured: the texts are too long\n");
+        printf("  edit                -  not measured: the texts are too long and too different\n");
         return;
     }
     printf("  edit          %8.4f  %lld edit%s of characters; %lld without replacing\n", m->edit_similarity,

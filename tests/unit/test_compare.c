@@ -110,7 +110,7 @@ static void texts_without_words(void **state) {
     assert_true(out.edit_similarity == 0);
 }
 
-/* 2^18 + 64 code points a side: more than 2^36 cells. */
+/* 2^18 + 64 code points a side: 2^34 cells allow for about 2^16 edits. */
 static void texts_too_long_to_edit(void **state) {
     (void)state;
     size_t length = (1 << 18) + 64;
@@ -146,6 +146,23 @@ static void long_texts_that_differ_in_the_middle(void **state) {
     free(b);
 }
 
+/* As long, and different at both ends and in the middle; but not by much. */
+static void long_texts_with_few_edits(void **state) {
+    (void)state;
+    const size_t length = 300000;
+    char *a = malloc(length + 1), *b = malloc(length + 1);
+    for (size_t i = 0; i < length; i++)
+        a[i] = b[i] = (char)('a' + i % 23);
+    a[length] = b[length] = 0;
+    b[0] = b[length / 2] = b[length - 1] = 'z';
+    doppel_comparison out = compare(NULL, a, b);
+    assert_int_equal(out.edit_distance, 3);
+    assert_int_equal(out.indel_distance, 6);
+    assert_true(fabs(out.edit_similarity - (1 - 3.0 / (double)length)) < 1e-12);
+    free(a);
+    free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_with_itself),
@@ -157,6 +174,7 @@ int main(void) {
         cmocka_unit_test(texts_without_words),
         cmocka_unit_test(texts_too_long_to_edit),
         cmocka_unit_test(long_texts_that_differ_in_the_middle),
+        cmocka_unit_test(long_texts_with_few_edits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
