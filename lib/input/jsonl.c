@@ -423,19 +423,22 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-/* Within a string: goes to its end, or as far as there is. Gives the place it is in then. */
+/* Within a string: goes to its end, or as far as there is. Gives the place it is in then. No byte is searched twice,
+ * however many escapes there are. */
 static unsigned pass_string(const char **p, const char *end, unsigned place) {
+    const char *quote = *p; /* the next one, if it is not before *p; or the end */
     while (*p < end) {
         if (place == AFTER_ESCAPE) {
             place = IN_STRING;
             ++*p;
             continue;
         }
-        const char *quote = memchr(*p, '"', (size_t)(end - *p)), *stop = quote ? quote : end;
-        const char *escape = memchr(*p, '\\', (size_t)(stop - *p));
-        *p = escape ? escape + 1 : quote ? quote + 1 : end;
+        if (quote <= *p && !(quote = memchr(*p, '"', (size_t)(end - *p))))
+            quote = end;
+        const char *escape = memchr(*p, '\\', (size_t)(quote - *p));
+        *p = escape ? escape + 1 : quote < end ? quote + 1 : end;
         if (!escape)
-            return quote ? IN_VALUE : IN_STRING;
+            return quote < end ? IN_VALUE : IN_STRING;
         place = AFTER_ESCAPE;
     }
     return place;

@@ -190,6 +190,28 @@ static void a_pattern_without_a_match_is_named(void **state) {
     expect(paths, 2, (doppel_input_options){0}, "a:0 text=a\n", "*.none:0: no file matches this pattern\n");
 }
 
+/* ---- arrays ---- */
+
+/* 4 million bytes of escapes in one string, without a quote for all of them. Were what follows each of them searched
+ * for its end, this would take minutes. */
+static void escapes_in_an_array_are_passed_once(void **state) {
+    (void)state;
+    enum { ESCAPES = 2000000 };
+    static const char before[] = "[\n{\"id\":\"a\",\"text\":\"", after[] = "\\\"\"},\n{\"text\":\"\\\\\"}]";
+    dp_buffer array = {0};
+    dp_buffer_add(&array, before, sizeof before - 1);
+    for (size_t i = 0; i < ESCAPES; i++)
+        dp_buffer_add(&array, "\\\\", 2);
+    dp_buffer_add(&array, after, sizeof after - 1);
+    write_bytes("a.json", array.data, array.size);
+    result r = run_path("a.json");
+    assert_int_equal(r.counts.documents, 2);
+    assert_int_equal(r.output.size - 1, strlen("a|") + ESCAPES + strlen("\"||\na.json:2|\\||\n"));
+    assert_string_equal(r.output.data + r.output.size - 19, "\\\"||\na.json:2|\\||\n");
+    free_result(&r);
+    dp_buffer_free(&array);
+}
+
 /* ---- ids ---- */
 
 static void ids_that_are_missing_can_stay_so(void **state) {
@@ -215,6 +237,7 @@ int main(void) {
         TEST(there_is_a_limit_of_extra_fields),
         TEST(patterns_stand_for_what_matches),
         TEST(a_pattern_without_a_match_is_named),
+        TEST(escapes_in_an_array_are_passed_once),
         TEST(ids_that_are_missing_can_stay_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
