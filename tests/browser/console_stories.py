@@ -443,6 +443,12 @@ def commands(browser, address, doppel):
         if not page.inner_text(".command").startswith(begins):
             yield f"copy as {what} without a clipboard shows {page.inner_text('.command')!r}"
         page.wait_for_selector(f"button:text-is('Copy as {what}')")
+    # A terminal may take control characters for keys: those in the name of a field are escaped.
+    for key in ("a\x03\x1b[201~\ny", "it's\\\t\x7f'"):
+        command = page.evaluate("async textKey => (await import('/console/terminal.js')).asCommand({file: {name: 'a.csv'}, keys: {textKey}}, 0.8)", key)
+        ran = subprocess.run(["bash", "-c", 'doppel() { printf "%s\\0" "$@"; }\n' + command], capture_output=True, text=True, check=False)
+        if not command.isprintable() or key not in ran.stdout.split("\0"):
+            yield f"{command!r} has not the field {key!r}"
     yield from watched.close()
 
 

@@ -3,8 +3,16 @@ import {announce, button} from "./dom.js";
 import {endingOf, stemOf} from "./fields.js";
 import {session} from "./session.js";
 
-// For the shell.
-const quote = text => (/^[\w./:=@%,+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+// For the shell. Names of fields come from documents: a terminal may take control characters in them for keys that are
+// pressed, so these are escaped.
+const escaped = character =>
+  /[\\']/.test(character) ? `\\${character}` : `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`;
+const quote = text =>
+  /^[\w./:=@%,+-]+$/.test(text)
+    ? text
+    : /[\u0000-\u001f\u007f]/.test(text)
+      ? `$'${text.replace(/[\u0000-\u001f\u007f\\']/g, escaped)}'`
+      : `'${text.replaceAll("'", "'\\''")}'`;
 // A file whose name begins with - would be an option.
 const path = name => quote(name.startsWith("-") ? `./${name}` : name);
 
