@@ -196,6 +196,7 @@ static void *analyse_in_steps(void *user) {
     file_run *r = user;
     uint64_t documents = FIRST_DOCUMENTS, bytes = FIRST_BYTES;
     int from = 0;
+    bool to_the_end = false;
     for (; !run_is_stopped(r); documents *= 4, bytes *= 4) {
         doppel_error error = {0};
         doppel_status status;
@@ -203,11 +204,13 @@ static void *analyse_in_steps(void *user) {
         if (run_is_stopped(r))
             break;
         /* The last step reads to the end, so that an unusable file is refused. */
-        uint64_t limit = whole && r->received <= 4 * bytes ? 0 : documents;
+        uint64_t limit = to_the_end || (whole && r->received <= 4 * bytes) ? 0 : documents;
         run_result *result = analyse(r, limit, &from, &status, &error);
         if (run_is_stopped(r))
             break;
-        if (result && !whole)
+        /* With a limit, a file is not refused however many of its records are bad. */
+        to_the_end = whole && limit && status == DOPPEL_OK && result->whole && result->bad;
+        if (result && (!whole || to_the_end))
             result->whole = false;
         if (status != DOPPEL_OK && (limit || !whole)) { /* the beginning of a file may be unusable by itself */
             free_result(result);

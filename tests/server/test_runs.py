@@ -688,6 +688,11 @@ class Runs(RunTest):
         self.assertEqual((run["state"], run["documents"]), ("done", 50))
         self.assertGreaterEqual(run["bad"], 2)
         self.delete(run)
+        # Most of it is bad, and it is too large to be analysed in one step.
+        run = self.finish(self.upload(jsonl(corpus()[:50]) + 20000 * b"a line that is no record, and no JSON either\n"))
+        self.assertEqual((run["state"], run["largest"]), ("failed", []))
+        self.assertIn("20000 of 20050 records are bad", run["why"])
+        self.delete(run)
 
     def test_word_documents_and_spreadsheets(self):
         """A Word document is read by the name of the file, as the command does; what cannot be read is refused without options of the command."""
