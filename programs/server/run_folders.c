@@ -37,8 +37,7 @@ void run_folder_remove(const char *path) {
     remove_tree(AT_FDCWD, path);
 }
 
-/* Removes the folders of servers that were killed: their lock is free. */
-static void remove_old_folders(const char *tmp) {
+void run_folders_remove_old(const char *tmp) {
     DIR *folder = opendir(tmp);
     struct dirent *found;
     while (folder && (found = readdir(folder))) {
@@ -83,7 +82,6 @@ bool run_folders_make(runs *all) {
         return true;
     if (!tmp)
         return false;
-    remove_old_folders(tmp);
     do {
         free(all->folder);
         if (asprintf(&all->folder, "%s/%sXXXXXX", tmp, folder_prefix) < 0) {

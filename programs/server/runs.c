@@ -531,6 +531,8 @@ void runs_open(runs *all, service *s) {
     pthread_mutex_init(&all->analysis, NULL);
     pthread_mutex_init(&all->decision, NULL);
     pthread_cond_init(&all->change, NULL);
+    if (s->options.tmp)
+        run_folders_remove_old(s->options.tmp);
 }
 
 void runs_close(runs *all) {

@@ -277,6 +277,8 @@ void run_answer_file(struct request *r, file_run *run, bool kept);
 
 /* ---- folders (run_folders.c) ---- */
 
+/* Removes the folders that killed servers left below the folder of temporary files: their lock is free. */
+void run_folders_remove_old(const char *tmp);
 /* Makes the folder of all runs, if there is none yet. The lock is held by the caller. */
 bool run_folders_make(runs *all);
 /* Removes a folder with all that is in it; links are not followed. */

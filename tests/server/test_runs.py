@@ -914,10 +914,11 @@ class Limits(RunTest):
         os.mkdir(other)
         self.server.stop(9)
         self.assertEqual(len(os.listdir(self.tmp)), 2)
-        self.server.start()
+        self.server.start()  # which removes it at once, whether or not it gets a run
+        self.assertEqual(os.listdir(self.tmp), ["doppel-runs-stays"])  # this one has no lock
         self.delete(self.upload(b""))
         self.wait_until_gone()
-        self.assertEqual(len(os.listdir(self.tmp)), 2)  # one of this server, and one that has no lock
+        self.assertEqual(len(os.listdir(self.tmp)), 2)  # one of this server, and the one without a lock
         os.rmdir(other)
 
 
