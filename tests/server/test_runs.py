@@ -296,6 +296,19 @@ class Runs(RunTest):
         self.assertEqual((found["kept"], found["title"]), (True, None))
         self.delete(run)
 
+    def test_many_documents_with_one_id(self):
+        """They are passed over in one reading of the list of documents."""
+        run = self.finish(self.upload(jsonl({"id": "same", "text": f"{words.text(str(number), 3)} {number}"} for number in range(20000))))
+        before = self.bytes_read()
+        found = self.server.get(f"/v1/runs/{run['id']}/document?id=same")[2]
+        self.assertEqual((found["number"], found["kept"]), (0, True))
+        self.assertLess(self.bytes_read() - before, 4 << 20)
+        self.delete(run)
+
+    def bytes_read(self):
+        with open(f"/proc/{self.server.process.pid}/io") as file:
+            return int(file.readline().split()[1])
+
     def test_one_request_gives_the_file(self):
         """The curl of the documentation: the kept file is the answer, and nothing is left of the run."""
         records = corpus()
