@@ -7,7 +7,8 @@
  * What a client can make the server hold is bounded. Before lines go to the engine, the length of the spool is checked:
  * once it, or all spools together, are as long as allowed, the answer is cut: it ends with a problem that names the
  * first line that was not processed, and the rest of the body is read and dropped. So everything that was added is
- * answered. Lines that are not processed yet count against --max-buffered, and end the answer likewise. Bad lines cost little to send and much to answer: after BAD_LINES of them, consecutive ones get one line.
+ * answered. Lines that are not processed yet count against --max-buffered, and end the answer likewise. Bad lines cost
+ * little to send and much to answer: after BAD_LINES of them, consecutive ones get one line.
  */
 #include "common/stored_json.h"
 #include "server/service.h"
@@ -39,13 +40,13 @@ typedef struct bad_range {
 
 typedef struct batch {
     bool add;
-    bool broken;      /* the body cannot be decompressed, which was reported */
-    bool cut;         /* the answer has ended, which was reported */
-    bool skipping;    /* the line is too long, which was reported */
+    bool broken;          /* the body cannot be decompressed, which was reported */
+    bool cut;             /* the answer has ended, which was reported */
+    bool skipping;        /* the line is too long, which was reported */
     text_buffer received; /* not processed yet, compressed or not */
-    text_buffer text; /* lines, each with a NUL at its end */
-    size_t line_start; /* where the last line begins, which is not complete yet */
-    uint64_t number;  /* of lines so far */
+    text_buffer text;     /* lines, each with a NUL at its end */
+    size_t line_start;    /* where the last line begins, which is not complete yet */
+    uint64_t number;      /* of lines so far */
     line lines[LINES];
     size_t count;
     doppel_item items[LINES];
@@ -58,7 +59,8 @@ typedef struct batch {
 
 static void work(request *r);
 
-static const char too_many_bodies[] = "too many bodies are being received: send this line and those after it again later";
+static const char too_many_bodies[] =
+    "too many bodies are being received: send this line and those after it again later";
 
 bool batch_begin(request *r) {
     bool add = !strcmp(request_choice(r, "op"), "add");
@@ -373,7 +375,8 @@ static bool take(void *user, const char *bytes, size_t length) {
 
 static void work(request *r) {
     batch *b = r->batch;
-    body_result result = b->broken || b->cut ? BODY_FINE : body_add(&r->body, b->received.data, b->received.length, take, r);
+    body_result result =
+        b->broken || b->cut ? BODY_FINE : body_add(&r->body, b->received.data, b->received.length, take, r);
     bool no_memory = result == BODY_NO_MEMORY || b->received.failed || b->text.failed;
     b->received.length = 0;
     if (result == BODY_BROKEN)

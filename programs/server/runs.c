@@ -68,9 +68,13 @@ void run_change(file_run *r) {
     pthread_cond_broadcast(&r->all->change);
 }
 
+static void stop_analysis(file_run *r) {
+    __atomic_store_n(&r->stop, RUN_STOP, __ATOMIC_RELAXED);
+}
+
 void run_delete(file_run *r) {
     r->deleted = true;
-    __atomic_store_n(&r->stop, RUN_STOP, __ATOMIC_RELAXED);
+    stop_analysis(r);
     run_change(r);
 }
 
@@ -376,6 +380,9 @@ static void *do_maintenance(void *user) {
         for (file_run *r = all->first; r; r = r->next) {
             if (!r->deleted && now >= r->began + all->service->options.run_ttl)
                 run_delete(r);
+            /* Nobody gets its result any more, and the files of other runs, which are still sent, wait for it. */
+            if (draining && r->state == RUN_ANALYSING)
+                stop_analysis(r);
             if (r->received != r->received_before && now_microseconds() - r->changed >= MAINTENANCE_STEP * 1000)
                 run_change(r);
             take_waiting(r, draining, &waiting);

@@ -193,8 +193,8 @@ enum {
 request *request_create(service *s, const request_head *head);
 /* True: a worker has to run request->work before more can be received. */
 bool request_receive(request *r, const char *bytes, size_t length);
-/* Sets how many bytes of its body a request holds; false: all requests together would hold more than --max-buffered, and
- * nothing has changed. Holding fewer always succeeds. */
+/* Sets how many bytes of its body a request holds; false: all requests together would hold more than --max-buffered,
+ * and nothing has changed. Holding fewer always succeeds. */
 bool request_set_buffered(request *r, size_t bytes);
 /* Answers with a problem if decompressing the body failed; `what`: "body" or "file", for the message. */
 void request_body_result(request *r, body_result result, const char *what);

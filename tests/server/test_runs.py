@@ -848,6 +848,26 @@ class Runs(RunTest):
         self.assertEqual(os.listdir(self.tmp), [])
         self.server.start()
 
+    def test_stopping_ends_an_analysis(self):
+        """Nobody gets its result any more; the file of another run, which waits for its turn, is still sent."""
+        run = self.finish(self.upload(jsonl(corpus())))
+        shared = words.text("boilerplate", 100)
+        body = jsonl({"text": shared + "".join(f" u{number}x{k}" for k in range(20 + number % 40))} for number in range(40000))
+        self.upload(body, "?id=long-0123456789abc")
+        time.sleep(1)  # to where it takes long
+        answers = []
+        getter = threading.Thread(target=lambda: answers.append(self.server.get(f"/v1/runs/{run['id']}/kept")[0]))
+        getter.start()
+        time.sleep(0.3)
+        self.assertEqual(self.server.get("/v1/runs/long-0123456789abc")[2]["state"], "analysing")
+        began = time.time()
+        self.server.stop()
+        getter.join()
+        self.assertEqual(answers, [200])
+        self.assertLess(time.time() - began, 8)
+        self.assertEqual(os.listdir(self.tmp), [])
+        self.server.start()
+
 
 class Room(RunTest):
     OPTIONS = ("--max-runs", "2", "--run-idle", "4")  # a loaded machine takes a second or two for a request
