@@ -458,9 +458,15 @@ dispatch_kind request_received(request *r) {
 
 /* ---- the work ---- */
 
-static void no_answer(request *r) {
-    if (r->done && r->answer.failed)
+/* There is an answer, which may take long to be sent: frees what is not needed for it. */
+static void end_work(request *r) {
+    if (!r->done)
+        return;
+    if (r->answer.failed)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    json_free(&r->json);
+    text_free(&r->content);
+    request_set_buffered(r, r->answer.length);
 }
 
 void request_run(request *r) {
@@ -469,7 +475,7 @@ void request_run(request *r) {
         request *list[] = {r};
         add_together(list, 1);
     }
-    no_answer(r);
+    end_work(r);
 }
 
 /* Whether the store of its index stopped answering while the request was in the queue. */
@@ -500,7 +506,7 @@ void work_on_adds(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (away)
             request_away(list[i]);
-        no_answer(list[i]);
+        end_work(list[i]);
         if (list[i]->service->wake)
             list[i]->service->wake(list[i]);
     }

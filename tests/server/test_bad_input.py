@@ -236,6 +236,25 @@ class LargeLines(Batches):
         self.assertLess(self.resident() - before, 64 << 20)
         link.close()
 
+    @unittest.skipIf(SANITIZED, "sanitizers take memory of their own")
+    def test_answers_that_are_not_read(self):
+        """Once there is an answer, the server holds that, and no longer the body and its values."""
+        body = b'{"results":[{"text":"' + b"x " * (2 << 20) + b'","values":[' + b"1," * 500000 + b"1]}]}"
+        head = (b"POST /v1/dedupe HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
+        before = self.resident()
+        links = []
+        for _ in range(10):
+            link = socket.socket()
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            link.connect(("127.0.0.1", self.server.port))
+            link.settimeout(60)
+            link.sendall(head + body)
+            self.assertIn(b" 200 ", link.recv(100))
+            links.append(link)
+        self.assertLess(self.resident() - before, 260 << 20)  # 400 MB with them
+        for link in links:
+            link.close()
+
     def resident(self):
         with open(f"/proc/{self.server.process.pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
