@@ -261,7 +261,7 @@ static void flush(request *r) {
         status = (b->add ? doppel_engine_add_batch : doppel_engine_check_batch)(r->index->engine, b->items, asked,
                                                                                 b->verdicts, b->errors, &error);
     if (error.message[0])
-        service_complain(r->service, status, &error);
+        service_complain(status, &error);
     for (size_t i = 0; i < b->count; i++) {
         line *l = &b->lines[i];
         if (!l->asked) {

@@ -63,11 +63,11 @@ static int lock_folder(const char *folder) {
     if (asprintf(&path, "%s/lock", folder) < 0)
         return -1;
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    bool held = file >= 0 && !flock(file, LOCK_EX | LOCK_NB);
-    bool removed = file >= 0 && (held ? fstat(file, &locked) || stat(path, &there) || locked.st_ino != there.st_ino
-                                      : errno == EWOULDBLOCK);
+    bool locks = file >= 0 && !flock(file, LOCK_EX | LOCK_NB);
+    bool removed = file >= 0 && (locks ? fstat(file, &locked) || stat(path, &there) || locked.st_ino != there.st_ino
+                                       : errno == EWOULDBLOCK);
     free(path);
-    if (held && !removed)
+    if (locks && !removed)
         return file;
     int reason = removed ? ENOENT : errno;
     if (file >= 0)

@@ -468,11 +468,6 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     made->similarity = request_number(r, "similarity");
     made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
-    if (id && !id_allowed(id)) {
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id must have %d to %d characters of a-z, 0-9 and -",
-                        RUN_ID_LEAST, RUN_ID);
-        return false;
-    }
     if (id && runs_find(all, id, strlen(id))) {
         request_problem(r, PROBLEM_IN_PROGRESS, NULL, "there is a run with this id: delete it first, or use another");
         return false;
@@ -506,6 +501,12 @@ static bool begin(request *r, file_run *made) {
 
 file_run *runs_add(runs *all, request *r) {
     file_run *made = NULL;
+    const char *id = request_choice(r, "id");
+    if (id && !id_allowed(id)) {
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id must have %d to %d characters of a-z, 0-9 and -",
+                        RUN_ID_LEAST, RUN_ID);
+        return NULL;
+    }
     pthread_mutex_lock(&all->lock);
     file_run *deleted = make_room(all);
     if (!has_room(all)) {

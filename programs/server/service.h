@@ -118,7 +118,7 @@ typedef struct service {
 int service_open(service *s, const service_options *options);
 void service_close(service *s);
 /* Reports on stderr what is wrong with an index; clients do not see it. */
-void service_complain(service *s, doppel_status status, const doppel_error *error);
+void service_complain(doppel_status status, const doppel_error *error);
 /* Reloads the tokens and reopens the log; one that cannot be read is left unchanged. */
 void service_reload(service *s);
 

@@ -935,6 +935,7 @@ class Limits(RunTest):
         held = [self.upload(body[:1000].rsplit(b"\n", 1)[0]) for _ in range(2)]
         answer = self.server.ask("POST", "/v1/runs", b"{}\n", LINES)
         self.assertProblem(answer, 503, "full")
+        self.assertProblem(self.server.ask("POST", "/v1/runs?id=Not%20An%20Id%20Of%20Ours", b"", LINES), 400, "bad-parameter")
         self.assertTrue(answer[1]["Retry-After"])
         time.sleep(3.5)
         for run in held:
