@@ -125,21 +125,23 @@ static void set_failure(file_run *r, doppel_status status, doppel_error *error) 
     snprintf(r->why, sizeof r->why, "%s", why);
 }
 
-/* Replaces the result of a run, or ends the run; returns whether it has ended. Then the thread has, too: what it does
- * afterwards needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
+/* Replaces the result of a run, or ends the run, which has none if it failed; returns whether it has ended. Then the
+ * thread has, too: what it does afterwards needs neither the run nor the lock, so that a thread that holds the lock may
+ * wait for it. */
 static bool publish(file_run *r, run_result *result, doppel_status status, doppel_error *error) {
     runs *all = r->all;
     run_fields fields = {0}, old_fields;
+    if (status != DOPPEL_OK) {
+        free_result(result);
+        result = NULL;
+    }
     run_fields_read(r->path, r->is_table, &fields);
     pthread_mutex_lock(&all->lock);
     old_fields = r->fields;
     r->fields = fields;
     run_result *old = r->result;
-    bool ended = status != DOPPEL_OK || result->whole;
-    if (status == DOPPEL_OK) {
-        r->result = result;
-        result = old;
-    }
+    bool ended = !result || result->whole;
+    r->result = result;
     if (ended && status != DOPPEL_OK)
         set_failure(r, status, error);
     if (ended)
@@ -147,10 +149,10 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     r->thread_ended = ended;
     run_touch(r);
     run_change(r);
-    bool unused = result && !--result->users; /* no request reads it */
+    bool unused = old && !--old->users; /* no request reads it */
     pthread_mutex_unlock(&all->lock);
     if (unused)
-        free_result(result);
+        free_result(old);
     run_fields_free(&old_fields);
     return ended;
 }

@@ -585,6 +585,30 @@ class Runs(RunTest):
         self.delete(run)
         self.wait_until_gone()
 
+    def test_a_failed_run_has_no_result(self):
+        """Not even that of the beginning of its file, which was there while the rest arrived."""
+        body, bad = jsonl(words.documents(600, seed="fails")), 20000 * b"a line that is no record, and no JSON either\n"
+        link = self.server.connect()
+        link.putrequest("POST", "/v1/runs?id=fails-0123456789")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Content-Length", str(len(body) + len(bad)))
+        link.endheaders()
+        link.send(body)
+        seen = {"version": 0, "documents": 0}
+        for _ in range(100):
+            status, _, run = self.server.get(f"/v1/runs/fails-0123456789/events?after={seen['version']}")
+            seen = run if status == 200 else seen
+            if seen["documents"]:
+                break
+            time.sleep(0.05)
+        self.assertTrue(seen["largest"], seen)
+        link.send(bad)
+        run = self.finish(json.loads(link.getresponse().read()))
+        link.close()
+        self.assertEqual((run["state"], run["documents"], run["groups"], run["largest"], run["thresholds"]), ("failed", 0, 0, [], []))
+        self.assertEqual(self.server.get("/v1/runs/fails-0123456789/groups?limit=100")[2]["largest"], [])
+        self.delete(run)
+
     def test_a_version_that_never_comes(self):
         """Who waits for a version beyond the last one is answered when the run is done."""
         body, name, answers = jsonl(words.documents(300, seed="late")), "late-0123456789abc", []
