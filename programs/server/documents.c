@@ -173,17 +173,25 @@ static void no_document(request *r) {
     request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document has this id or URL");
 }
 
-void handle_get(request *r) {
-    doppel_stored_list list = {0};
+/* The document of the path, by its id or URL; false: a problem is the answer. Free the list in any case. */
+static bool get_stored(request *r, doppel_stored_list *list) {
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    *list = (doppel_stored_list){0};
+    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, list, &error);
+    if (status == DOPPEL_OK && list->count)
+        return true;
+    if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
+        no_document(r);
+    else
+        request_error(r, status, &error);
+    return false;
+}
+
+void handle_get(request *r) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         text_stored(&r->answer, list.stored, r->index->bits);
         request_answer(r, 200);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
     }
     doppel_stored_list_free(&list);
 }
@@ -278,20 +286,14 @@ void handle_list(request *r) {
 
 /* The copies of a document; of one that is itself a copy, those of its original. */
 void handle_copies(request *r) {
-    doppel_stored_list list = {0};
-    doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         const doppel_stored *one = list.stored;
         doppel_list_options options = {.copies_of = one->original_id.data ? one->original_id : one->id};
         if (one->original_id.data && one->original_gone)
             answer_page(r, &(doppel_stored_list){0}, 0, false, options.copies_of);
         else
             list_documents(r, &options);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
     }
     doppel_stored_list_free(&list);
 }
@@ -339,19 +341,13 @@ static void answer_similar(request *r, const doppel_item *item) {
 }
 
 void handle_similar(request *r) {
-    doppel_stored_list list = {0};
-    doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         doppel_item item = {.size = sizeof item};
         item.document.id.data = list.stored->id.data;
         item.document.id.length = list.stored->id.length;
         item.document.text.data = "";
         answer_similar(r, &item);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
     }
     doppel_stored_list_free(&list);
 }

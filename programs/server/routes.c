@@ -395,6 +395,9 @@ const route_info routes[] = {
     {.method = NULL},
 };
 
+/* Requests that have no route are counted in the last place of METRIC_ROUTES. */
+_Static_assert(sizeof routes / sizeof *routes <= METRIC_ROUTES, "each route has a place in the metrics");
+
 size_t route_count(void) {
     return sizeof routes / sizeof *routes - 1;
 }

@@ -339,17 +339,6 @@ void handle_run_groups(request *r) {
 
 /* ---- one document at a threshold: is it removed, and why? ---- */
 
-/* The document of an id: the first one that is removed, or else the first; UINT64_MAX: there is none. */
-static uint64_t find_document(const run_result *result, const run_decisions *d, doppel_slice id) {
-    uint64_t found = UINT64_MAX;
-    for (uint64_t at = 0; run_document_find(result, id, &at); at++) {
-        if (d->original[at] != at)
-            return at;
-        found = found == UINT64_MAX ? at : found;
-    }
-    return found;
-}
-
 static void write_decision(text_buffer *out, const run_result *result, const run_decisions *d, uint32_t position) {
     uint32_t original = d->original[position];
     bool removed = original != position;
@@ -370,10 +359,10 @@ static void write_decision(text_buffer *out, const run_result *result, const run
 static void show_document(request *r, const run_result *result, const run_decisions *d, double similarity) {
     doppel_slice id = doppel_slice_of(request_choice(r, "id"));
     text_buffer *out = &r->answer;
-    uint64_t position = find_document(result, d, id);
+    uint64_t position = run_document_find(result, d, id);
     run_document shown;
     run_group_list list = {0};
-    if (position == UINT64_MAX) {
+    if (position == RUN_NO_DOCUMENT) {
         request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document of the file has this id");
         return;
     }

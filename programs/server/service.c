@@ -384,8 +384,7 @@ void service_reload(service *s) {
     access_log_open(s);
 }
 
-void service_complain(service *s, doppel_status status, const doppel_error *error) {
-    (void)s;
+void service_complain(doppel_status status, const doppel_error *error) {
     if (error && error->message[0])
         message_error(error);
     else
