@@ -7,9 +7,13 @@ function fill(element, properties, children) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (name === "value") element.value = value;
+    else if (name === "dir") continue;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
+  const {dir} = properties || {};
   element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
+  // Not before: with dir="auto", a browser looks for the direction again with each child.
+  if (dir) element.setAttribute("dir", dir);
   return element;
 }
 

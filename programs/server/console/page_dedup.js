@@ -166,15 +166,14 @@ class Watch {
       again = this.askAgain();
     if (!again) return;
     const usual = usualFields(fields);
-    const shown = keyFields(textKey || usual.text || "text", fields).join(", ");
+    const shown = keyFields(textKey || usual.text || "text", fields);
     this.view.keys.replaceChildren(
       el(
         "span",
         {class: "soft"},
-        "Text: ",
-        name(shown),
-        ". Id: ",
-        idKey || usual.id ? name(idKey || usual.id) : "the line number",
+        shown.length > 1 ? "Text fields: " : "Text field: ",
+        name(shown.join(", ")),
+        idKey || usual.id ? [". Id field: ", name(idKey || usual.id)] : ". Id: the line number",
         ".",
       ),
       button("Choose other fields", again),
@@ -249,7 +248,7 @@ class Watch {
         : el(
             "p",
             {class: "nothing"},
-            `Apart from exact copies, no two documents are at least ${percent(lowest(this.run))} similar. `,
+            `Apart from identical copies, no two documents are at least ${percent(lowest(this.run))} similar. `,
             this.run.thresholds[0].removed === 0 && ["To find passages that one document shares with another, run: ", el("code", null, asOverlap(this.what))],
           ),
     );
@@ -259,8 +258,10 @@ class Watch {
     const v = this.view,
       open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number));
     v.clusters.update(found.largest, titleOf);
-    v.groups.set(count(found.groups), found.identical ? many(found.identical, "exact copy", "exact copies") : "");
-    v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}.`;
+    v.groups.set(count(found.groups), found.largest.length ? `the largest of ${count(found.largest[0].size)}` : "");
+    v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}${
+      found.identical ? `, with ${many(found.identical, "identical copy", "identical copies")}` : ""
+    }.`;
     if (found.largest.length) listGroups(v.list, found, this.id, this.signal);
     else v.list.replaceChildren(el("p", {class: "nothing"}, "No two documents are that similar."));
     for (const details of v.list.querySelectorAll("details"))
