@@ -539,11 +539,13 @@ def folder(browser, address):
         data.items.add(new File([one], "first.txt"));
         data.items.add(new File([other], "second.txt"));
         data.items.add(new File([new Uint8Array([0, 1, 2])], "picture.png"));
+        data.items.add(new File(["PK", new Uint8Array([3, 4, 0, 0])], "table.of-its-own"));
         document.querySelector("h1").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
     }""", [FIRST, SECOND])
     page.wait_for_selector("h1:text-is('Deduplicate a file')")
     page.wait_for_selector(".example .hunk")
     yield from is_shown(page, "second.txt", "a dropped folder")
+    yield from is_shown(page, "2 files that are not text were left out.", "a dropped folder")
     if page.locator(".tile b").first.inner_text() != "2":
         yield "a dropped folder: not two documents"
     # Nothing is similar: passages are another command's work.
