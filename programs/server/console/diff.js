@@ -58,41 +58,41 @@ function wordsOf(text, from, to) {
   return found;
 }
 
+// Whether the best way to diagonal k in d changes comes from the one above it; reach(k): how far it leads on a diagonal
+// in d - 1 changes.
+const comesDown = (k, d, reach) => k === -d || (k !== d && reach(k - 1) < reach(k + 1));
+
 // The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes.
 function samePairs(a, b) {
   const most = Math.min(MOST_CHANGES, a.length + b.length),
+    far = new Int32Array(2 * most + 3), // of diagonal k, at most + 1 + k
+    reach = k => far[most + 1 + k],
     trace = [];
-  let reach = new Map([[1, 0]]);
   for (let d = 0; d <= most; d++) {
-    const next = new Map();
     for (let k = -d; k <= d; k += 2) {
-      const down = k === -d || (k !== d && (reach.get(k - 1) ?? -1) < (reach.get(k + 1) ?? -1));
-      let x = down ? (reach.get(k + 1) ?? 0) : (reach.get(k - 1) ?? 0) + 1;
+      let x = comesDown(k, d, reach) ? reach(k + 1) : reach(k - 1) + 1;
       while (x < a.length && x - k < b.length && a[x].word === b[x - k].word) x++;
-      next.set(k, x);
-      if (x >= a.length && x - k >= b.length) {
-        trace.push(next);
-        return walkBack(trace, a.length, b.length);
-      }
+      far[most + 1 + k] = x;
+      if (x >= a.length && x - k >= b.length) return walkBack(trace, a.length, b.length);
     }
-    trace.push(next);
-    reach = next;
+    trace.push(far.slice(most + 1 - d, most + 2 + d));
   }
   return null;
 }
 
+// The pairs on the way to (x, y); trace[d][d + k]: how far d changes lead on diagonal k.
 function walkBack(trace, x, y) {
   const pairs = [];
-  for (let d = trace.length - 1; d >= 0; d--) {
-    const before = d ? trace[d - 1] : new Map([[1, 0]]),
-      k = x - y;
-    const down = k === -d || (k !== d && (before.get(k - 1) ?? -1) < (before.get(k + 1) ?? -1));
-    const from = d ? (down ? before.get(k + 1) : before.get(k - 1) + 1) : 0;
+  for (let d = trace.length; d > 0; d--) {
+    const reach = k => trace[d - 1][d - 1 + k],
+      k = x - y,
+      down = comesDown(k, d, reach),
+      from = down ? reach(k + 1) : reach(k - 1) + 1;
     while (x > from) pairs.push([--x, x - k]);
-    if (!d) break;
-    x = down ? before.get(k + 1) : before.get(k - 1);
+    x = down ? from : from - 1;
     y = x - (down ? k + 1 : k - 1);
   }
+  while (x > 0) pairs.push([--x, --y]);
   return pairs.reverse();
 }
 
@@ -207,8 +207,9 @@ export function lastWords(text, most) {
 
 // Changes that are near each other, with the words around them: {hunks: [{runs, skipped, changes}], last}. `skipped` is
 // the text that is left out before one, `last` after the last one; `changes` are where its changes lie: {a, b}, each
-// [from, to].
-const CONTEXT = 14;
+// [from, to]. One that has MOST_RUNS ends where the two are the same.
+const CONTEXT = 14,
+  MOST_RUNS = 60;
 export function hunksOf(runs) {
   const hunks = [];
   let open = null,
@@ -233,6 +234,7 @@ export function hunksOf(runs) {
     }
     if (run.kind === "change")
       open.changes.push({a: [run.aAt, run.aAt + run.a.length], b: [run.bAt, run.bAt + run.b.length]});
+    else if (open && open.runs.length >= MOST_RUNS) open = null;
   }
   const last = skipped ? skipped.text + skipped.tail : "";
   return {hunks: hunks.filter(hunk => hunk.changes.length), last};
