@@ -101,7 +101,7 @@ static void what_is_wrong_with_an_array_is_named(void **state) {
                          "{\"text\":\"e\"}] x");
     check("a.json", "a.json:1|a||\na.json:7|e||\n",
           "a.json:2: a comma is missing before this element\n"
-          "a.json:3: an element is missing between two commas\n"
+          "a.json:3: more than one comma before this element\n"
           "a.json:4: not a JSON object\na.json:5: not a JSON object\n"
           "a.json:6: not JSON: a value that is neither a string, a number, true, false, null, an object nor an array\n"
           "a.json:8: unexpected text after the array\n");
