@@ -72,12 +72,11 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
         *number = 1;
     }
     dp_output_file *file = &files->file[files->count++];
-    *file = (dp_output_file){
-        .input = strdup(input->path),
-        .name = output_name(input),
-        .format = input->format,
-        .header = input->header,
-        .absent = absent && strcmp(input->path, "-") != 0};
+    *file = (dp_output_file){.input = strdup(input->path),
+                             .name = output_name(input),
+                             .format = input->format,
+                             .header = input->header,
+                             .absent = absent && strcmp(input->path, "-") != 0};
     input->header = (dp_buffer){0};
     if (!file->input || !file->name)
         return dp_no_memory(p->error);
@@ -601,8 +600,8 @@ static doppel_status place_of(const char *folder, const char *name, char path[40
     return make_folders(path, error);
 }
 
-/* Where an output is until all are complete: a number, as its own name may leave no room for what the writer adds to it,
- * and the ending that says how it is compressed. */
+/* Where an output is until all are complete: a number, as its own name may leave no room for what the writer adds to
+ * it, and the ending that says how it is compressed. */
 static doppel_status staged_path(const file_writing *w, size_t i, char path[4096], doppel_error *error) {
     const char *name = w->batch->files.file[i].name;
     size_t length = strlen(name);

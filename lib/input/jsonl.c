@@ -550,9 +550,9 @@ static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bo
     at->length = (size_t)(end - p);
     if (*p != '{')
         return dp_reader_bad_record(reader, unit, at, "%s",
-                                    *p != ','  ? "not a JSON object"
-                                    : first    ? "a comma before the first element"
-                                               : "more than one comma before this element");
+                                    *p != ',' ? "not a JSON object"
+                                    : first   ? "a comma before the first element"
+                                              : "more than one comma before this element");
     if (!one_line(at) && !compact(reader, at))
         return dp_unit_no_memory(unit);
     /* A record ends with its line for whatever looks at the byte after it: the parser, to say what is wrong. */

@@ -295,11 +295,10 @@ void dp_refusal_take(dp_refusal *refusal, dp_unit *unit) {
 
 /* Refuses the first records alone, if they are bad. */
 static void check_first(dp_refusal *refusal) {
-    const dp_file_counts first = {
-        .documents = refusal->first_documents,
-        .bad = refusal->first_bad,
-        .records = refusal->all.records,
-        .hint = refusal->all.hint};
+    const dp_file_counts first = {.documents = refusal->first_documents,
+                                  .bad = refusal->first_bad,
+                                  .records = refusal->all.records,
+                                  .hint = refusal->all.hint};
     refusal->refused = is_refused(&first);
     if (refusal->refused)
         explain(refusal, &first);

@@ -319,8 +319,8 @@ static void report_counts(const doppel_input_counts *counts) {
  * that there is. */
 static bool is_reported(doppel_status status, bool strict, const doppel_error *error) {
     return status == DOPPEL_ERROR_INPUT &&
-           ((strict && reported.left_out) || (!strcmp(error->file, reported.whole_file.file) &&
-                                              !strcmp(error->message, reported.whole_file.message)));
+           ((strict && reported.left_out) ||
+            (!strcmp(error->file, reported.whole_file.file) && !strcmp(error->message, reported.whole_file.message)));
 }
 
 /* The exit code of a run. */
