@@ -484,7 +484,9 @@ static size_t element_end(dp_mark *mark, const char *data, size_t size) {
         }
         p++;
     }
-    mark->seen = size;
+    /* The last byte of a word is looked at again: what was seen of a record that is too long is dropped, and if the
+     * word ended before all that is left, its length would be 0. */
+    mark->seen = size - (place == IN_WORD);
     mark->state = place + PLACES * depth;
     return 0;
 }
