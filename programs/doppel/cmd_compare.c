@@ -128,8 +128,16 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 typedef struct id_search {
     compared_side *side[2];
     const char *id[2];
-    bool twice[2]; /* more than one document has the id */
+    bool twice[2];    /* more than one document has the id */
+    char *similar[2]; /* the first id that the given one is the file name of; NULL: there is none */
 } id_search;
+
+/* What a thread gives of a document: for which of the two, whether it has the id or a similar one, and how many bytes
+ * of text, or of the similar id, follow. */
+typedef struct found_head {
+    size_t which, length;
+    bool similar;
+} found_head;
 
 typedef struct id_searcher {
     const id_search *search;
@@ -155,24 +163,36 @@ static void end_search(void *user, void *state) {
     free(state);
 }
 
-/* doppel_work.document: writes which of the two it is, the length of its text, and the text. */
+/* Whether an id is a path that ends in this name, with or without the ending of the file. */
+static bool has_file_name(doppel_slice id, const char *name) {
+    const char *slash = memrchr(id.data, '/', id.length);
+    size_t length = strlen(name), rest = slash ? (size_t)(id.data + id.length - slash - 1) : 0;
+    return slash && length && rest >= length && !memcmp(slash + 1, name, length) &&
+           (rest == length || (slash[1 + length] == '.' && !memchr(slash + 2 + length, '.', rest - length - 1)));
+}
+
+static doppel_status put_found(doppel_output *output, found_head head, doppel_slice bytes) {
+    head.length = bytes.length;
+    doppel_status status = doppel_output_write(output, (doppel_slice){(const char *)&head, sizeof head});
+    return status == DOPPEL_OK ? doppel_output_write(output, bytes) : status;
+}
+
+/* doppel_work.document: gives the text of one that has an id, or the id of one that has a similar one. */
 static doppel_status find_id(void *state, const doppel_document *document, doppel_output *output) {
     id_searcher *s = state;
-    for (size_t i = 0; i < 2; i++) {
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < 2 && status == DOPPEL_OK; i++) {
         const char *id = s->search->id[i];
         doppel_page page = {0};
-        if (strlen(id) != document->id.length || memcmp(id, document->id.data, document->id.length) != 0)
-            continue;
-        doppel_status status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
-        const size_t head[2] = {i, page.text.length};
-        if (status == DOPPEL_OK)
-            status = doppel_output_write(output, (doppel_slice){(const char *)head, sizeof head});
-        if (status == DOPPEL_OK)
-            status = doppel_output_write(output, page.text);
-        if (status != DOPPEL_OK)
-            return status;
+        if (strlen(id) == document->id.length && !memcmp(id, document->id.data, document->id.length)) {
+            status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
+            if (status == DOPPEL_OK)
+                status = put_found(output, (found_head){.which = i}, page.text);
+        } else if (has_file_name(document->id, id)) {
+            status = put_found(output, (found_head){.which = i, .similar = true}, document->id);
+        }
     }
-    return DOPPEL_OK;
+    return status;
 }
 
 static bool keep_text(compared_side *side, const char *id, doppel_slice text) {
@@ -183,23 +203,49 @@ static bool keep_text(compared_side *side, const char *id, doppel_slice text) {
     return side->text && side->id;
 }
 
+static doppel_status take_one(id_search *search, const found_head *head, doppel_slice bytes) {
+    compared_side *side = search->side[head->which];
+    char **similar = &search->similar[head->which];
+    if (head->similar)
+        return *similar || (*similar = strndup(bytes.data, bytes.length)) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    search->twice[head->which] = side->text;
+    return side->text || keep_text(side, search->id[head->which], bytes) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+}
+
 /* doppel_work.emit */
 static doppel_status take_found(void *user, doppel_slice bytes) {
     id_search *search = user;
-    for (size_t head[2], taken; bytes.length >= sizeof head; bytes.data += taken, bytes.length -= taken) {
-        memcpy(head, bytes.data, sizeof head);
-        taken = sizeof head + head[1];
-        compared_side *side = search->side[head[0]];
-        if (side->text)
-            search->twice[head[0]] = true;
-        else if (!keep_text(side, search->id[head[0]], (doppel_slice){bytes.data + sizeof head, head[1]}))
-            return DOPPEL_ERROR_MEMORY;
+    found_head head;
+    for (size_t taken; bytes.length >= sizeof head; bytes.data += taken, bytes.length -= taken) {
+        memcpy(&head, bytes.data, sizeof head);
+        taken = sizeof head + head.length;
+        doppel_status status = take_one(search, &head, (doppel_slice){bytes.data + sizeof head, head.length});
+        if (status != DOPPEL_OK)
+            return status;
     }
     return DOPPEL_OK;
 }
 
+/* Prints a message and returns false unless exactly one document has the id of a side. */
+static bool check_found(const id_search *search, size_t i, bool is_original) {
+    const compared_side *side = search->side[i];
+    if (search->twice[i])
+        message("%s: --in has more than one document with this id", search->id[i]);
+    else if (side->text)
+        return true;
+    else if (is_original)
+        message("%s: --in has no document with this id; it is the original: if it came from --against, give that file "
+                "with a second --in",
+                search->id[i]);
+    else if (search->similar[i])
+        message("%s: --in has no document with this id; did you mean %s?", search->id[i], search->similar[i]);
+    else
+        message("%s: --in has no document with this id", search->id[i]);
+    return false;
+}
+
 static int read_by_id(const cli_args *args, comparison *c) {
-    id_search search = {{&c->a, &c->b}, {c->given[0], c->given[1]}, {false, false}};
+    id_search search = {.side = {&c->a, &c->b}, .id = {c->given[0], c->given[1]}};
     doppel_work work = {
         .user = &search, .begin = begin_search, .document = find_id, .end = end_search, .emit = take_found};
     doppel_input_options options = reading_options(args);
@@ -211,18 +257,10 @@ static int read_by_id(const cli_args *args, comparison *c) {
     }
     int code = run_paths(paths, count, &options, &work, NULL);
     free(paths);
-    for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
-        if (!search.side[i]->text)
-            message("%s: --in has no document with this id%s", search.id[i],
-                    c->original && i == 1 ? "; it is the original: if it came from --against, give that file with a "
-                                            "second --in"
-                                          : "");
-        else if (search.twice[i])
-            message("%s: --in has more than one document with this id", search.id[i]);
-        else
-            continue;
-        code = EXIT_INPUT;
-    }
+    for (size_t i = 0; i < 2 && code == EXIT_DONE; i++)
+        code = check_found(&search, i, c->original && i == 1) ? EXIT_DONE : EXIT_INPUT;
+    free(search.similar[0]);
+    free(search.similar[1]);
     return code;
 }
 

@@ -395,10 +395,10 @@ static void print_result(dedup_job *job) {
     if (s.empty)
         snprintf(empty, sizeof empty, "; %llu ha%s no words", (unsigned long long)s.empty, s.empty == 1 ? "s" : "ve");
     if (job->output && args_flag(job->b.args, "annotate"))
-        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s%s",
+        message_summary("%llu document%s marked: %llu to keep, %llu to remove (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
-                        (unsigned long long)removed, removed == 1 ? "" : "s", share, (unsigned long long)s.groups,
-                        s.groups == 1 ? "" : "s", empty);
+                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s",
+                        empty);
     else
         message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s%s",
                         (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
