@@ -45,8 +45,8 @@ static struct {
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
-    /* The first records of a file, all bad for the same reason: they are held back, as a refusal of the file says it in
-     * one line. */
+    /* The first records of a file, all bad for the same reason, or a file that is one bad document: they are held back,
+     * as a refusal of the file says it in one line. */
     doppel_error first[MOST_REPORTED];
     size_t first_count;
 } reported;
@@ -58,11 +58,15 @@ static void report_first(void) {
     reported.first_count = 0;
 }
 
-/* Holds a record back if it is one of the first that are all bad for the same reason; false: it is not. */
-static bool hold_back(const doppel_error *what) {
+/* Holds a record back if it is one of the first that are all bad for the same reason, or a file that is one bad
+ * document; false: it is not, or there will be no refusal. */
+static bool hold_back(const doppel_error *what, const cli_args *args) {
     size_t count = reported.first_count;
-    if (what->line != reported.bad + 1 || count != reported.bad || count == MOST_REPORTED ||
-        (count && strcmp(what->message, reported.first[0].message) != 0))
+    if (args_flag(args, "strict") || args_flag(args, "allow-bad"))
+        return false;
+    if (what->line ? what->line != reported.bad + 1 || count != reported.bad || count == MOST_REPORTED ||
+                         (count && strcmp(what->message, reported.first[0].message) != 0)
+                   : what->code != DOPPEL_ERROR_INPUT)
         return false;
     reported.first[reported.first_count++] = *what;
     return true;
@@ -142,7 +146,7 @@ static void hint_keys(const cli_args *args, const char *missing) {
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
     bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
     bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
-    if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
+    if (!hold_back(what, args) && (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED))
         message_error(what);
     reported.closed_files += closed;
     if (closed && is_operand(args, what))
@@ -161,7 +165,7 @@ static void on_bad(const doppel_error *what, void *user) {
     if (!what->line) {
         on_bad_file(what, user);
     } else if (what->code != DOPPEL_OK) {
-        if (!args_flag(user, "strict") && !args_flag(user, "allow-bad") && hold_back(what)) {
+        if (hold_back(what, user)) {
             reported.bad++;
             return;
         }
