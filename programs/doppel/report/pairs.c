@@ -76,8 +76,7 @@ size_t pair_sum(shared_pair *pair) {
     return longest;
 }
 
-/* A share in per cent: whole ones, but never 0 or 100 for what is not. */
-static void percent(char text[16], double share) {
+void pair_percent(char text[16], double share) {
     double rounded = floor(100 * share + 0.5);
     if (share > 0 && rounded < 1)
         snprintf(text, 16, "< 1 %%");
@@ -105,7 +104,7 @@ void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t w
     enum { INDENT = 15, MARKS = 9 }; /* MARKS: quotation marks, and dots where there is more */
     for (size_t i = 0; i < 2; i++) {
         char share[16];
-        percent(share, pair->side[i].share);
+        pair_percent(share, pair->side[i].share);
         if (i)
             text_put(out, "      ");
         else
@@ -284,7 +283,7 @@ static void write_name(html *page, const shared_pair *pair, size_t side) {
 
 static void write_share(html *page, const shared_pair *pair, size_t side) {
     char share[16];
-    percent(share, share_of_words(pair, side));
+    pair_percent(share, share_of_words(pair, side));
     html_put(page, share[0] == '<' ? "less than " : share[0] == '>' ? "more than " : "");
     html_put(page, share + strcspn(share, "0123456789"));
     html_put(page, " of ");

@@ -27,6 +27,9 @@ typedef struct shared_pair {
 /* Sets `words` by the passages. Returns the longest of them; the first of several. */
 size_t pair_sum(shared_pair *pair);
 
+/* A share in per cent: whole ones, but never 0 or 100 for what is not. */
+void pair_percent(char text[16], double share);
+
 /* The words of a text. */
 doppel_status pair_count_words(doppel_slice text, uint64_t *words);
 
