@@ -495,9 +495,17 @@ static void print_passages(const comparison *c) {
     uint64_t words = 0;
     for (size_t i = 0; i < c->passages.count; i++)
         words += c->passages.passage[i].words;
-    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
+    const shared_pair pair = {.side = {{.words = c->measures.words_a}, {.words = c->measures.words_b}}, .words = words};
+    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; what is in none is in colour" : "");
+           words == 1 ? "" : "s");
+    if (c->passages.count) {
+        char of_a[16], of_b[16];
+        pair_percent(of_a, pair_share(&pair, 0));
+        pair_percent(of_b, pair_share(&pair, 1));
+        printf(": %s of A, %s of B%s", of_a, of_b, colour ? "; what is in none is in colour" : "");
+    }
+    printf("\n");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);
