@@ -570,6 +570,15 @@ static bool is_cut_short(const dp_unit *unit) {
     return unit->block.cut_line || unit->block.long_line || unit->failure[0] || unit->stream.failed;
 }
 
+/* The file ends before its array: what is left of an element is left out, and the file counts as not read to its end.
+ */
+static bool cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, bool within) {
+    if (within)
+        dp_reader_bad_record(reader, unit, at, "the file ends within this element");
+    dp_reader_bad_file(reader, unit, at->file, "cut short: the array is not closed with ]");
+    return false;
+}
+
 /* What follows the last element. */
 static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, bool first) {
     const char *p = at->bytes, *end = p + at->length;
@@ -585,8 +594,7 @@ static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     if (p < end && *p == '}')
         return dp_reader_bad_record(reader, unit, at, "} where the array is closed with ]");
     if (p == end || *p != ']')
-        return is_cut_short(unit) ||
-               dp_reader_bad_record(reader, unit, at, "the file ends before the array is closed with ]");
+        return is_cut_short(unit) || cut_off(reader, unit, at, p < end);
     p++;
     pass_space(&p, end);
     return p == end || dp_reader_bad_record(reader, unit, at, "unexpected text after the array");

@@ -232,7 +232,7 @@ static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
         return;
     }
     dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
-    if (hint->whole_file || (!counts->records && !counts->documents && counts->bad == 1)) {
+    if (hint->whole_file || (!hint->first.line && !counts->documents && counts->bad == 1)) {
         say(&refusal->error, "%s", hint->first.message);
         return;
     }

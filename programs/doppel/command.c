@@ -31,7 +31,7 @@ static const struct {
     {"show", "get"},           {"delete", "remove"},       {"rm", "remove"},           {"del", "remove"},
     {"ls", "export"},          {"forget", "remove"},       {"info", "stats"},          {"status", "stats"},
     {"http", "serve"},         {"kafka", "stream"},        {"uniq", "dedup"},          {"group", "cluster"},
-    {"members", "cluster"},    {"plagiarism", "overlap"}};
+    {"members", "cluster"},    {"plagiarism", "overlap"},  {"query", "similar"}};
 
 /* Names that people try and that are not commands. */
 static const struct {
@@ -48,6 +48,12 @@ static const struct {
     {"mark", "dedup --annotate marks duplicates and removes nothing"},
     {"list", "cluster lists groups of documents; export lists what an index holds"},
     {"clean", "dedup removes copies of whole documents, trim what repeats inside them"},
+    {"minhash", "dedup, pairs and cluster have --method minhash; fingerprint --json prints the measures of a document"},
+    {"lookup",
+     "check --index DIR says whether an index has a document, get shows one by its id, similar finds near ones"},
+    {"copies", "cluster lists the copies of each document of a file, similar those of one"},
+    {"console", "serve has the console, a page for the browser"},
+    {"upsample", "dedup --annotate --annotate-kept writes what is kept, each with the size of its group"},
     {"merge", "dedup takes several INPUTs and writes one output"},
 };
 

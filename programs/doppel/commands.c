@@ -96,7 +96,7 @@ static const cli_command commands[] = {
      "like).\n"
      "The page is a single HTML file that needs no script and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
+     0, 0, "takes no arguments; --work DIR names the folder of the run", NULL, cmd_report, READS_DOCUMENTS},
     {"overlap", "INPUT...", "Find documents that contain much of another, or a passage of it.",
      "On a terminal the pairs that share the most come first, with how much of each is in the other and how the "
      "longest passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for "

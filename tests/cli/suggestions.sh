@@ -18,6 +18,17 @@ done
 for option in --columns --text-col --tmpdir --explain --csv --sim --tresh --mark --mrak; do
     doppel dedup $option 1 a.jsonl -o b.jsonl
 done
+for option in --min-similarity --in-place --overwrite --upsample -j; do
+    doppel dedup $option 1 a.jsonl -o b.jsonl
+done
+doppel overlap --min-similarity 0.5 a
+doppel trim a.jsonl -o b.jsonl --removed c.jsonl
+doppel report work
+doppel dedup a.jsonl --only-contained -o b.jsonl
+doppel dedup a.jsonl -o b.jsonl --similarity --keep longest
+for command in minhash lookup query copies console upsample; do
+    doppel $command a.jsonl
+done
 doppel dedup --keep 2 a.jsonl -o b.jsonl
 for version in version -v -V; do
     doppel $version | cmp - /dev/stdin <<END && echo same

@@ -511,7 +511,7 @@ static bool check_removed_documents(const cli_args *args) {
     if (args_flag(args, "dry-run"))
         message("--dry-run writes no documents: leave out --removed-documents, or --dry-run and --output");
     else if (args_flag(args, "annotate"))
-        message("--annotate writes all documents: leave out --removed-documents");
+        message("--annotate writes one file: leave out --removed-documents");
     else if (args_text(args, "output-dir"))
         message("--removed-documents writes one file: give --output OUT instead of --output-dir");
     else if (writes_tables(args))
