@@ -9,7 +9,7 @@ import {announce, box, button, calm, el, name, plain} from "./dom.js";
 import {count, many} from "./format.js";
 
 // About how many parts of differences are laid out at a time: browsers take a second for ten thousand.
-const STEP = 600;
+const STEP = 300;
 // Words of a change that are shown at once, and of a longer one those of its beginning and its end. What moved is known
 // from elsewhere.
 const SHOWN = {most: 300, beginning: 120, end: 30},
