@@ -12,6 +12,16 @@ const LEAST = 2.5;
 // Narrow bands that are drawn; the picture of very many looks the same with fewer.
 const MOST_NARROW = 500;
 
+// Where the words of a text begin and end.
+function wordsWithin(text) {
+  let from = 0,
+    to = text.length;
+  const isWord = at => /[\p{L}\p{M}\p{N}\ud800-\udfff]/u.test(text[at]);
+  while (from < to && !isWord(from)) from++;
+  while (from < to && !isWord(to - 1)) to--;
+  return [from, to];
+}
+
 const rect = (from, to, y) => `M${from} ${y}H${to}V${y + BAR}H${from}Z`;
 const band = ([a, b], [c, d]) => {
   const top = BAR,
@@ -68,8 +78,8 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
   const picture = svg(
     "svg",
     {class: "alignment", viewBox: `0 0 ${WIDE} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"},
-    svg("path", {class: "only-a", d: rect(0, WIDE, 0)}),
-    svg("path", {class: "only-b", d: rect(0, WIDE, low)}),
+    svg("path", {class: "only-a", d: rect(...across(a.text, wordsWithin(a.text)), 0)}),
+    svg("path", {class: "only-b", d: rect(...across(b.text, wordsWithin(b.text)), low)}),
     parts("both", shared),
     parts("moved", moved.map(rangesOf)),
     svg("path", {class: "only-a", d: short(a.text, 0, 0)}),

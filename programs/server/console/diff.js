@@ -46,36 +46,37 @@ function chainOf(passages) {
   return chain.reverse();
 }
 
-// [{word, from, to}] of a part of a text.
-function wordsOf(text, from, to) {
-  const found = [];
-  for (const match of text.slice(from, to).matchAll(WORD))
-    found.push({
-      word: match[0].normalize("NFKC").toLowerCase(),
-      from: from + match.index,
-      to: from + match.index + match[0].length,
-    });
-  return found;
+// The words of a part of a text: {ids, places}, `places` [{from, to}]; `known` has the id of each word.
+function wordsOf(text, from, to, known) {
+  const ids = [],
+    places = [];
+  for (const match of text.slice(from, to).matchAll(WORD)) {
+    const word = match[0].normalize("NFKC").toLowerCase();
+    if (!known.has(word)) known.set(word, known.size);
+    ids.push(known.get(word));
+    places.push({from: from + match.index, to: from + match.index + match[0].length});
+  }
+  return {ids, places};
 }
 
-// Whether the best way to diagonal k in d changes comes from the one above it; reach(k): how far it leads on a diagonal
-// in d - 1 changes.
-const comesDown = (k, d, reach) => k === -d || (k !== d && reach(k - 1) < reach(k + 1));
+// Whether the best way to diagonal k in d changes comes from the one above it. far[middle + k]: how far d - 1 changes lead
+// on diagonal k.
+const comesDown = (k, d, far, middle) => k === -d || (k !== d && far[middle + k - 1] < far[middle + k + 1]);
 
-// The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes.
+// The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes. a, b: ids of words.
 function samePairs(a, b) {
   const most = Math.min(MOST_CHANGES, a.length + b.length),
-    far = new Int32Array(2 * most + 3), // of diagonal k, at most + 1 + k
-    reach = k => far[most + 1 + k],
+    middle = most + 1,
+    far = new Int32Array(2 * most + 3),
     trace = [];
   for (let d = 0; d <= most; d++) {
     for (let k = -d; k <= d; k += 2) {
-      let x = comesDown(k, d, reach) ? reach(k + 1) : reach(k - 1) + 1;
-      while (x < a.length && x - k < b.length && a[x].word === b[x - k].word) x++;
-      far[most + 1 + k] = x;
+      let x = comesDown(k, d, far, middle) ? far[middle + k + 1] : far[middle + k - 1] + 1;
+      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      far[middle + k] = x;
       if (x >= a.length && x - k >= b.length) return walkBack(trace, a.length, b.length);
     }
-    trace.push(far.slice(most + 1 - d, most + 2 + d));
+    trace.push(far.slice(middle - d, middle + d + 1));
   }
   return null;
 }
@@ -84,10 +85,10 @@ function samePairs(a, b) {
 function walkBack(trace, x, y) {
   const pairs = [];
   for (let d = trace.length; d > 0; d--) {
-    const reach = k => trace[d - 1][d - 1 + k],
+    const far = trace[d - 1],
       k = x - y,
-      down = comesDown(k, d, reach),
-      from = down ? reach(k + 1) : reach(k - 1) + 1;
+      down = comesDown(k, d, far, d - 1),
+      from = down ? far[d + k] : far[d + k - 2] + 1;
     while (x > from) pairs.push([--x, x - k]);
     x = down ? from : from - 1;
     y = x - (down ? k + 1 : k - 1);
@@ -98,15 +99,19 @@ function walkBack(trace, x, y) {
 
 // Ranges that are the same, in order: [{aFrom, aTo, bFrom, bTo}].
 function sameRanges(a, b, chain) {
-  const found = [];
+  const found = [],
+    known = new Map();
   let atA = 0,
     atB = 0;
   const between = (toA, toB) => {
-    const left = wordsOf(a, atA, toA),
-      right = wordsOf(b, atB, toB);
-    if (!left.length || !right.length || left.length > MOST_WORDS || right.length > MOST_WORDS) return;
-    for (const [i, j] of samePairs(left, right) || [])
-      found.push({aFrom: left[i].from, aTo: left[i].to, bFrom: right[j].from, bTo: right[j].to});
+    const left = wordsOf(a, atA, toA, known),
+      right = wordsOf(b, atB, toB, known),
+      [least, most] = [left.ids.length, right.ids.length].sort((x, y) => x - y);
+    if (!least || most > MOST_WORDS || most - least > MOST_CHANGES) return;
+    for (const [i, j] of samePairs(left.ids, right.ids) || []) {
+      const [{from: aFrom, to: aTo}, {from: bFrom, to: bTo}] = [left.places[i], right.places[j]];
+      found.push({aFrom, aTo, bFrom, bTo});
+    }
   };
   for (const {aFrom, aTo, bFrom, bTo} of chain) {
     between(aFrom, bFrom);

@@ -9,7 +9,7 @@ import {announce, box, button, calm, el, name, plain} from "./dom.js";
 import {count, many} from "./format.js";
 
 // About how many parts of differences are laid out at a time: browsers take a second for ten thousand.
-const STEP = 600;
+const STEP = 300;
 // Words of a change that are shown at once, and of a longer one those of its beginning and its end. What moved is known
 // from elsewhere.
 const SHOWN = {most: 300, beginning: 120, end: 30},
@@ -57,17 +57,18 @@ function changed(tag, side, text, moved) {
   return made;
 }
 
-// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved
-// moved with them.
+// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved, and
+// those right after them, moved with them.
 function pieces(text, at, moved) {
   const end = at + text.length,
     made = [];
   let from = at;
   const push = (to, isMoved) => {
     const piece = text.slice(from - at, Math.max(from, to) - at),
-      last = made.at(-1);
-    if (last && last.moved && !wordCount(piece)) last.text += piece;
-    else if (piece) made.push({text: piece, moved: isMoved});
+      last = made.at(-1),
+      own = !last?.moved || wordCount(piece) ? 0 : to < end ? piece.length : piece.search(/\s|$/);
+    if (own) last.text += piece.slice(0, own);
+    if (own < piece.length) made.push({text: piece.slice(own), moved: isMoved});
     from = Math.max(from, to);
   };
   for (const range of moved)
@@ -80,13 +81,14 @@ function pieces(text, at, moved) {
 }
 
 function hunkOf(hunk, a, b, wide) {
-  // White space around it is not marked.
+  // White space around it is not marked, nor are signs without words.
   const marked = (tag, side, text, at) =>
     text &&
     pieces(text, at, side.moved).map(piece => {
       const words = piece.text.trim(),
         from = piece.text.indexOf(words);
-      return [piece.text.slice(0, from), words && changed(tag, side, words, piece.moved), piece.text.slice(from + words.length)];
+      if (!wordCount(words)) return plain(piece.text);
+      return [piece.text.slice(0, from), changed(tag, side, words, piece.moved), piece.text.slice(from + words.length)];
     });
   const removed = run => marked("del", a, run.a, run.aAt),
     added = run => marked("ins", b, run.b, run.bAt);
