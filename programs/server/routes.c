@@ -64,11 +64,9 @@ const route_info routes[] = {
                  {409, &shape_problem, "an add with the same Idempotency-Key is in progress"},
                  {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
     {"GET", "/v1/documents", "List the documents",
-     "In the order they were added, a page at a time: repeat with cursor=next until next is null. A page may have "
-     "fewer "
-     "documents than limit, or none, when few match. With title, lists the originals with a similar title instead, "
-     "most "
-     "similar first.",
+     "In the order they were added, a page at a time: repeat with cursor=next until next is null. A page has "
+     "fewer documents than limit, or none, when few match or when they are large. With title, lists the originals with "
+     "a similar title instead, most similar first.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_list,
      .parameters = {LIMIT("100", 1000),
                     CURSOR,
@@ -267,7 +265,8 @@ const route_info routes[] = {
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/groups", "List the groups of a run at a threshold",
      "Largest first, a page at a time: repeat with cursor=next until next is null; `groups` counts all of them. "
-     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one it is for.",
+     "A page has fewer groups than limit when they are large. Thresholds are hundredths, from the first of "
+     "`thresholds` on; `similarity` of the answer is the one it is for.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_groups,
      .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS_MOST), CURSOR, COPIES}, .operation = "listRunGroups",
      .tag = "runs",
