@@ -53,7 +53,7 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
     return *extra;
 }
 
-bool item_says_something(const json *j, const json_value *object) {
+bool item_has_content(const json *j, const json_value *object) {
     static const char *const names[] = {"url", "title", "text", "html"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_value *value = json_member(j, object, names[i]);
@@ -69,7 +69,7 @@ bool item_says_something(const json *j, const json_value *object) {
 static bool take_item(request *r) {
     if (!request_json(r))
         return false;
-    if (!item_says_something(&r->json, r->json.values)) {
+    if (!item_has_content(&r->json, r->json.values)) {
         request_problem(r, PROBLEM_WRONG_SHAPE, "", "a document needs at least one of url, title, text and html");
         return false;
     }

@@ -438,7 +438,7 @@ static unsigned method_bit(const char *method) {
 }
 
 /* Looks for the route of a path; `below`: the path is what follows /v1/indexes/NAME, which matches what follows /v1. */
-static bool look(const char *method, doppel_slice path, bool below, route_match *match) {
+static bool search(const char *method, doppel_slice path, bool below, route_match *match) {
     for (const route_info *r = routes; r->method; r++) {
         doppel_slice open = {NULL, 0};
         if ((below && !r->of_index) || !matches(r->path + (below ? 3 : 0), path, &open))
@@ -457,13 +457,13 @@ route_match route_find(const char *method, doppel_slice path) {
     static const char prefix[] = "/v1/indexes";
     size_t length = sizeof prefix - 1;
     route_match match = {NULL, {NULL, 0}, {NULL, 0}, 0};
-    if (look(method, path, false, &match) || match.other_methods)
+    if (search(method, path, false, &match) || match.other_methods)
         return match;
     if (path.length <= length + 1 || memcmp(path.data, prefix, length) != 0 || path.data[length] != '/')
         return match;
     doppel_slice rest = {path.data + length, path.length - length};
     doppel_slice name = next_part(&rest);
     match.index = (doppel_slice){name.data + 1, name.length - 1};
-    look(method, rest, true, &match);
+    search(method, rest, true, &match);
     return match;
 }

@@ -337,7 +337,7 @@ void handle_run_groups(request *r) {
     result->users++;
     pthread_mutex_unlock(&all->lock);
     list_groups(r, result, step, similarity);
-    run_result_give(all, result);
+    run_result_release(all, result);
 }
 
 /* ---- one document at a threshold: is it removed, and why? ---- */
@@ -410,7 +410,7 @@ void handle_run_document(request *r) {
         show_document(r, result, &decisions, similarity);
         run_decisions_free(&decisions);
     }
-    run_result_give(all, result);
+    run_result_release(all, result);
 }
 
 /* ---- the list of runs ---- */
