@@ -98,7 +98,8 @@ const route_info routes[] = {
      "fields are ignored, as by doppel add. A bad line does not stop the others; after 1,000 of them, consecutive bad "
      "lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
-     "cut, whose line is the first that was not processed: send the rest in another batch.",
+     "cut, and one for which the server has no room with a problem of type no-memory; its line is the first that was "
+     "not processed: send the rest in another batch.",
      RIGHT_READ, BODY_LINES, &shape_record, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
      .parameters =
          {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
