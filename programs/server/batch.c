@@ -119,7 +119,7 @@ static bool prepare(request *r, line *l, doppel_item *item) {
     const json_value *object = l->json.values;
     if (!shape_check(&shape_record, &l->json, object, r->index, &l->why))
         return false;
-    if (!item_says_something(&l->json, object)) {
+    if (!item_has_content(&l->json, object)) {
         l->why.kind = PROBLEM_WRONG_SHAPE;
         snprintf(l->why.detail, sizeof l->why.detail, "a document needs at least one of url, title, text and html");
         return false;

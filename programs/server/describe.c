@@ -139,7 +139,7 @@ static void write_kept(text_buffer *out, indexes *all, bool below, text_buffer *
             text_put(out, ":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true,\"description\":"
                           "\"kept with the document\"}");
         }
-        indexes_give(all, index);
+        indexes_release(all, index);
     }
 }
 

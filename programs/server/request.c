@@ -138,7 +138,7 @@ static bool has_right(request *r, const request_head *head) {
 static bool take_index(request *r) {
     if (!r->route->of_index)
         return true;
-    r->index = indexes_take(&r->service->indexes, r->index_name);
+    r->index = indexes_acquire(&r->service->indexes, r->index_name);
     if (!r->index)
         request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes");
     else if (r->index->unavailable)
@@ -356,7 +356,7 @@ void request_free(request *r) {
     if (r->has_key)
         idempotency_end(&s->idempotency, &r->key, 0, NULL);
     if (r->index)
-        indexes_give(&s->indexes, r->index);
+        indexes_release(&s->indexes, r->index);
     batch_free(r->batch);
     upload_free(r);
     spool_free(r->spool);

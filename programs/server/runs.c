@@ -29,7 +29,7 @@ static void free_result(run_result *result) {
     free(result);
 }
 
-void run_result_give(runs *all, run_result *result) {
+void run_result_release(runs *all, run_result *result) {
     if (!result)
         return;
     pthread_mutex_lock(&all->lock);
@@ -44,7 +44,7 @@ static void run_free(file_run *r) {
         close(r->file);
     if (r->folder)
         run_folder_remove(r->folder);
-    run_result_give(r->all, r->result); /* a request may still read it */
+    run_result_release(r->all, r->result); /* a request may still read it */
     run_fields_free(&r->fields);
     free(r->name);
     free(r->folder);

@@ -258,7 +258,7 @@ void runs_wait(struct request *r);
 /* Makes a request wait until a run that it uses has ended; a worker does its work then. */
 void runs_wait_for_end(file_run *run, struct request *r);
 /* A request does not need a result any longer. The lock is not held. */
-void run_result_give(runs *all, run_result *result);
+void run_result_release(runs *all, run_result *result);
 /* Records that a run was requested. The lock is held by the caller. */
 void run_touch(file_run *r);
 

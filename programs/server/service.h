@@ -278,7 +278,7 @@ bool shape_check(const shape_info *shape, const json *j, const json_value *objec
 /* ---- documents (documents.c) ---- */
 
 /* Whether a document has a URL, a title, a text or a page. */
-bool item_says_something(const json *j, const json_value *object);
+bool item_has_content(const json *j, const json_value *object);
 /* Makes an item of a checked object. *extra is allocated, or NULL. */
 bool item_make(const json *j, const json_value *object, const index_entry *index, doppel_item *item,
                doppel_slice **extra);

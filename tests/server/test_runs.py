@@ -262,6 +262,21 @@ class Runs(RunTest):
         self.assertEqual((both["a"]["text"], both["b"]["id"]), (records[last["number"]]["text"], last["copies"][0]["id"]))
         self.delete(run)
 
+    def test_a_page_of_large_groups_ends_early(self):
+        """Ids are shown up to a KiB, which takes six times as much where all its characters are escaped."""
+        run = self.finish(self.upload(jsonl({"id": f"{number} {copy}" + 2000 * "\u0001", "text": words.text(f"g{number}")}
+                                            for number in range(100) for copy in range(40))))
+        found, cursor, pages = [], None, 0
+        while cursor is not None or not pages:
+            status, headers, body = self.server.get(f"/v1/runs/{run['id']}/groups?limit=1000&copies=100" + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(status, 200)
+            self.assertLess(int(headers["Content-Length"]), 20 << 20)
+            found += [group["number"] for group in body["largest"]]
+            cursor, pages = body["next"], pages + 1
+        self.assertEqual((found, body["groups"]), ([40 * number for number in range(100)], 100))
+        self.assertGreater(pages, 1)
+        self.delete(run)
+
     def test_why_a_document_is_removed(self):
         records = corpus()
         run = self.finish(self.upload(jsonl(records)))
