@@ -462,6 +462,10 @@ typedef struct doppel_input_options {
     /* With refuse_bad: also refuses a path that was given by itself, and stdin, if it is one plain text although a key
      * of this struct is set, which has no effect on it. */
     bool refuse_plain;
+    /* A record of JSON without a text and a page is a document, too, if it has a URL or a title, and no other string in
+     * it (extra_keys aside) is longer than these, which might be its text under another name. Rows of CSV and TSV
+     * likewise, if all columns are fields of this struct or of extra_keys. */
+    bool text_optional;
 } doppel_input_options;
 
 typedef struct doppel_input_counts {
@@ -1929,9 +1933,10 @@ struct doppel_stored {
     uint8_t digest[32];
     const uint64_t *set; /* with near by similarity; NULL: none kept */
     size_t set_count;
-    uint64_t duplicates, duplicates_by[DOPPEL_REASONS]; /* copies counted: all; by doppel_reason */
-    uint64_t last_duplicate;                            /* time of the last one; 0: none */
-    const doppel_slice *aliases;                        /* URLs linked to it, in the order of adding */
+    uint64_t duplicates,
+        duplicates_by[DOPPEL_REASONS]; /* copies seen so far, removed ones too: all; by doppel_reason */
+    uint64_t last_duplicate;           /* time of the last one; 0: none */
+    const doppel_slice *aliases;       /* URLs linked to it, in the order of adding */
     size_t alias_count;
     double similarity, containment; /* in a list of similar documents: to the query; NaN: not known */
     int distance;
@@ -1940,6 +1945,7 @@ struct doppel_stored {
     doppel_slice origin; /* as in doppel_item; data NULL: not given */
     doppel_slice sample; /* if a sample of the feature hashes is kept (then `set` is NULL, and set_count that of the
                             whole set): the sample and its band keys (docs/FORMAT.md); only from doppel_engine_each */
+    uint64_t copies;     /* remembered under it (link, store) and not removed since, with a URL or without */
 };
 
 /* Documents found by a call. Zero is empty. */

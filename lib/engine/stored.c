@@ -128,7 +128,7 @@ typedef struct stored_reading {
     doppel_error *error;
 } stored_reading;
 
-/* The URLs of the copies that are linked to it. */
+/* The copies that are linked to it: how many, and their URLs. */
 static doppel_status read_aliases(stored_reading *r) {
     enum { FEW = 64 };
     uint64_t few[FEW], *links = few;
@@ -151,6 +151,7 @@ static doppel_status read_aliases(stored_reading *r) {
         DP_TRY(r->look->kind->alive(r->look, links[i], &there, r->error));
         if (there)
             DP_TRY(dp_look_record(r->look, links[i], &record, &there, r->error));
+        r->to->copies += there;
         if (there && record.url.length && !copy_slice(r->list, record.url, &aliases[r->to->alias_count++]))
             return dp_no_memory(r->error);
     }

@@ -176,7 +176,8 @@ typedef struct columns {
     char delimiter;
     size_t count;
     size_t of[DP_FIELDS + DP_EXTRA + DP_NAMES];
-    size_t id; /* the one whose member of a record is called id, from 1; 0: none */
+    size_t id;   /* the one whose member of a record is called id, from 1; 0: none */
+    bool others; /* some column is no field */
 } columns;
 
 /* Takes off the line end, and the byte-order mark at the start of a file. */
@@ -207,12 +208,16 @@ static uint64_t count_lines(const char *p, const char *end) {
 /* ---- the header ---- */
 
 static void take_column(const dp_reader *reader, doppel_slice name, columns *found) {
+    bool wanted = false;
     found->count++;
     for (size_t i = 0; i < reader->field_count; i++) {
         const dp_json_field *field = &reader->fields[i];
-        if (field->key_length == name.length && !memcmp(field->key, name.data, name.length))
+        if (field->key_length == name.length && !memcmp(field->key, name.data, name.length)) {
             found->of[i] = found->count;
+            wanted = true;
+        }
     }
+    found->others = found->others || !wanted;
 }
 
 /* Whether a field has a column, or its parts have some. */
@@ -332,6 +337,9 @@ static bool check_columns(dp_reader *reader, dp_unit *unit, const dp_raw_record 
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT];
     bool has_text = has_column(reader, found, DP_FIELD_TEXT), has_html = has_column(reader, found, DP_FIELD_HTML);
     doppel_slice missing = {text->key, text->key_length};
+    if (!has_text && !has_html && reader->options->text_optional && !found->others &&
+        (has_column(reader, found, DP_FIELD_URL) || has_column(reader, found, DP_FIELD_TITLE)))
+        return true;
     if (has_text || has_html)
         missing = missing_part(reader, found, has_text ? DP_FIELD_TEXT : DP_FIELD_HTML);
     /* What is left of several is better than nothing where bad input is allowed; the rest is reported as unseen. */
@@ -577,6 +585,8 @@ static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *ro
     document.header = without_end(unit->header.data, unit->header.size);
     const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];
     const doppel_slice *text = &cells[DP_FIELD_TEXT], *html = &cells[DP_FIELD_HTML];
+    if (!text->data && !html->data && !url->length && !title->length)
+        return dp_reader_bad_record(reader, unit, at, "has no text, no URL and no title");
     document.id = *id;
     if (!id->length && !dp_reader_make_id(reader, unit, at, &document))
         return false;

@@ -140,6 +140,23 @@ static bool not_string(const dp_reader *reader, dp_unit *unit, const dp_raw_reco
     return dp_reader_bad_record(reader, unit, at, "field \"%.60s\" is %s, not a string", field->key, kind_name(field));
 }
 
+static bool is_named(const dp_json_field *field) {
+    return field->kind == DP_JSON_STRING && field->raw_length;
+}
+
+/* Whether a record without a text may be one: options.text_optional. */
+static bool needs_no_text(const dp_reader *reader, const dp_raw_record *at) {
+    const dp_json_field *field = reader->fields;
+    size_t longest = 0;
+    if (!reader->options->text_optional || !is_missing(&field[DP_FIELD_TEXT]) || !is_missing(&field[DP_FIELD_HTML]) ||
+        !(is_named(&field[DP_FIELD_URL]) || is_named(&field[DP_FIELD_TITLE])))
+        return false;
+    for (size_t i = 0; i < DP_FIELDS + reader->options->extra_count; i++)
+        if (!is_missing(&field[i]) && field[i].raw_length > longest)
+            longest = field[i].raw_length;
+    return dp_longest_string(at->bytes, at->length) <= longest + strlen("\"\"");
+}
+
 /* A record has a text, or a page, or both. JSON is UTF-8, whatever its pages say of themselves. */
 static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     const dp_json_field *text = &reader->fields[DP_FIELD_TEXT], *html = &reader->fields[DP_FIELD_HTML];
@@ -150,7 +167,7 @@ static bool get_text(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     if (text->kind == DP_JSON_STRING)
         return get_string(reader, text, &document->text) || bad_escape(reader, unit, at);
     document->text = (doppel_slice){"", 0};
-    if (is_missing(text) && html->kind == DP_JSON_STRING)
+    if ((is_missing(text) && html->kind == DP_JSON_STRING) || needs_no_text(reader, at))
         return true;
     if (text->kind != DP_JSON_ABSENT)
         return not_string(reader, unit, at, text);

@@ -189,6 +189,9 @@ void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *wh
 /* Notes the fields of a record, a JSON object that was read, which has neither a text nor a page. */
 void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length);
 
+/* The length of the longest string in a record, quotes included. */
+size_t dp_longest_string(const char *record, size_t length);
+
 /* How the first records of a unit went: bit i is set when record i is bad. */
 enum { DP_FIRST = 1024 };
 typedef struct dp_first {

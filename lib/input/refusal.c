@@ -130,6 +130,12 @@ void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t len
         note_members(hint, (doppel_slice){record, length}, "", 0);
 }
 
+size_t dp_longest_string(const char *record, size_t length) {
+    dp_hint hint = {.longest = 0};
+    note_members(&hint, (doppel_slice){record, length}, "", 0);
+    return hint.longest;
+}
+
 static void free_hint(dp_file_counts *counts) {
     free(counts->hint);
     counts->hint = NULL;

@@ -332,12 +332,13 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
     }
     close(lock);
     if (!process)
-        return dp_fail_at(
-            error, DOPPEL_ERROR_STORE, folder, 0,
-            "another process writes to it: wait for it, or stop it; check, get, similar and stats can read "
-            "meanwhile");
+        return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
+                          "another process writes to it: wait for it, stop it, or, if it is doppel serve, send it the "
+                          "documents (POST /v1/batch?op=add); check, get, similar and stats can read "
+                          "meanwhile");
     return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
-                      "process %ld%s%s%s writes to it: wait for it, or stop it; check, get, similar and stats can read "
+                      "process %ld%s%s%s writes to it: wait for it, stop it, or, if it is doppel serve, send it the "
+                      "documents (POST /v1/batch?op=add); check, get, similar and stats can read "
                       "meanwhile",
                       process, *command ? " (" : "", command, *command ? ")" : "");
 }

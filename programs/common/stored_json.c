@@ -57,6 +57,7 @@ static void write_duplicates(text_buffer *out, const doppel_stored *stored) {
     text_member(out, "duplicatesBy");
     text_by_reason(out, stored->duplicates_by, false);
     text_member_time(out, "lastDuplicate", stored->last_duplicate);
+    text_member_count(out, "copies", stored->copies);
     write_aliases(out, stored);
 }
 
@@ -100,6 +101,10 @@ void text_similar(text_buffer *out, const doppel_stored *stored) {
     text_member_string(out, "url", stored->url);
     text_member_string(out, "title", stored->title);
     text_member_string(out, "canonical", group_of(stored));
+    if (stored->number) {
+        text_member_count(out, "duplicates", stored->duplicates);
+        text_member_count(out, "copies", stored->copies);
+    }
     write_aliases(out, stored);
     text_put(out, "}");
 }

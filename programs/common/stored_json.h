@@ -11,7 +11,7 @@ void text_verdict(text_buffer *out, const doppel_verdict *verdict, bool with_id)
 /* Everything that is remembered of a document, as one object. `bits`: those of its fingerprint. */
 void text_stored(text_buffer *out, const doppel_stored *stored, int bits);
 
-/* The same document as one of a list of similar ones. */
+/* The same document as one of a list of similar ones; one without a number is in no index, and has no counts. */
 void text_similar(text_buffer *out, const doppel_stored *stored);
 
 /* Members of a copy: why it is one, the reason and the evidence as in a verdict. */

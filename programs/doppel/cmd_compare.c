@@ -23,7 +23,8 @@ const cli_option compare_options[] = {
      "with --in or --index and A alone: why was it removed? Compare it with its original, which this list names, "
      "written by doppel dedup --removed LIST"},
     {"index", 'i', OPTION_FILE, "DIR",
-     "A and B are ids or URLs of documents in this index, which was made with --keep-text"},
+     "A and B are ids or URLs of documents in this index, which was made with --keep-text; they are measured by its "
+     "recipe, unless --recipe names another"},
     STORE_OPTION,
     STORE_PASSWORD_OPTION,
     {"title-key", 0, OPTION_TEXT, "KEY",
@@ -59,6 +60,8 @@ typedef struct comparison {
     char *reason;         /* with --removed: why A was removed for B, as the list has it, */
     double similarity;    /* and how similar their texts are, or their titles if these are the reason; NAN: unknown */
     loaded_recipe loaded;
+    engine_command index;        /* with --index: open until the end */
+    const doppel_recipe *recipe; /* of `loaded`, or of the index */
     doppel_comparison measures;
     doppel_passages passages;
     size_t min_words;
@@ -383,6 +386,21 @@ static int read_removed(const cli_args *args, comparison *c) {
 
 /* ---- by their ids, in an index ---- */
 
+/* Says why a document of an index has no text. */
+static void explain_no_text(const engine_command *e, const char *id, const doppel_stored *stored) {
+    if (!stored->words)
+        message("%s: it was added without a text", id);
+    else if (stored->original_id.data && doppel_engine_get_options(e->engine)->keep_text == DOPPEL_SWITCH_ON)
+        message(
+            "%s: it is a copy of %.*s, and an index keeps the texts of copies only with --on-duplicate store; doppel "
+            "get shows what was measured when it was added",
+            id, (int)stored->original_id.length, stored->original_id.data);
+    else
+        message("%s: the index does not keep texts; make one that does with doppel add --keep-text, or name the "
+                "documents with --in FILE",
+                id);
+}
+
 static int get_side(const engine_command *e, const char *id, compared_side *side) {
     doppel_stored_list list = {0};
     doppel_error error = {0};
@@ -391,9 +409,7 @@ static int get_side(const engine_command *e, const char *id, compared_side *side
         message("%s: the index has no document with this id or URL", id);
         code = EXIT_INPUT;
     } else if (code == EXIT_DONE && !list.stored[0].text.data) {
-        message("%s: the index does not keep texts; make one that does with doppel add --keep-text, or name the "
-                "documents with --in FILE",
-                id);
+        explain_no_text(e, id, &list.stored[0]);
         code = EXIT_INPUT;
     } else if (code == EXIT_DONE && !keep_text(side, id, list.stored[0].title, list.stored[0].text)) {
         message("no memory");
@@ -403,14 +419,20 @@ static int get_side(const engine_command *e, const char *id, compared_side *side
     return code;
 }
 
+/* Leaves the index open, for its recipe. --recipe is only that of the measures, so it need not be that of the index. */
 static int read_from_index(const cli_args *args, comparison *c) {
-    engine_command e = {0};
-    int code = engine_open(&e, args, ENGINE_READ);
+    engine_command *e = &c->index;
+    int code = engine_prepare(e, args, ENGINE_READ);
+    e->options.recipe = NULL;
     if (code == EXIT_DONE)
-        code = get_side(&e, c->given[0], &c->a);
+        code = engine_start(e);
     if (code == EXIT_DONE)
-        code = get_side(&e, c->given[1], &c->b);
-    return engine_close(&e, code);
+        code = get_side(e, c->given[0], &c->a);
+    if (code == EXIT_DONE)
+        code = get_side(e, c->given[1], &c->b);
+    if (code == EXIT_DONE && !c->recipe)
+        c->recipe = doppel_engine_get_options(e->engine)->recipe;
+    return code;
 }
 
 /* ---- lines for people ---- */
@@ -424,7 +446,7 @@ static void print_number(const char *name, double value, const char *unit) {
 
 /* The id of a side, and its size. */
 static void print_side(const comparison *c, bool is_b) {
-    const char *units = strstr(doppel_recipe_text(c->loaded.recipe), ":chars=") ? "character" : "word";
+    const char *units = strstr(doppel_recipe_text(c->recipe), ":chars=") ? "character" : "word";
     const compared_side *side = is_b ? &c->b : &c->a;
     uint64_t count = is_b ? c->measures.words_b : c->measures.words_a;
     uint64_t shingles = is_b ? c->measures.shingles_b : c->measures.shingles_a;
@@ -584,6 +606,27 @@ static int print_differences(const comparison *c) {
     return exit_code(status);
 }
 
+/* By which recipe an index measures, what decides there, and how these two are. */
+static void print_basis(const comparison *c) {
+    const doppel_engine_options *o = doppel_engine_get_options(c->index.engine);
+    const doppel_comparison *m = &c->measures;
+    if (c->loaded.recipe) {
+        printf("Measured by --recipe %s; %s measures by %s\n\n", doppel_recipe_text(c->recipe), c->index.path,
+               doppel_recipe_text(o->recipe));
+        return;
+    }
+    printf("Measured by the recipe of %s, %s:\n", c->index.path, doppel_recipe_text(c->recipe));
+    if (m->same_digest)
+        printf("the words are the same");
+    else if (o->near == DOPPEL_NEAR_DISTANCE)
+        printf("the fingerprints differ in %d bit%s; copies differ in at most %d", m->distance,
+               m->distance == 1 ? "" : "s", o->distance);
+    else
+        printf("similarity %.4f; copies have at least %g%s", m->similarity, o->similarity,
+               o->sample == DOPPEL_SAMPLE_ALL ? "" : ", which the index estimates");
+    printf("\n\n");
+}
+
 /* "the titles are 100 % alike: "Storm at sea" / "Storm at sea!"; the texts are 51 % alike" */
 static void put_reason(text_buffer *out, const comparison *c) {
     char alike[2][16];
@@ -623,6 +666,8 @@ static int print_lines(const comparison *c) {
         text_put(&reason, "\n\n");
     }
     print_text(&reason, EXIT_DONE);
+    if (c->index.engine)
+        print_basis(c);
     print_side(c, false);
     print_side(c, true);
     printf("\n");
@@ -657,7 +702,7 @@ static int print_object(const comparison *c) {
     text_compared_side(&out, &c->measures, false);
     text_member_string(&out, "idB", (doppel_slice){c->b.id, c->b.id_length});
     text_compared_side(&out, &c->measures, true);
-    text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(c->loaded.recipe)));
+    text_member_string(&out, "recipe", doppel_slice_of(doppel_recipe_text(c->recipe)));
     text_measures(&out, &c->measures);
     put_passages(&out, c);
     text_put(&out, "}\n");
@@ -700,7 +745,7 @@ static void write_measures(html *page, const comparison *c, const shared_pair *p
         html_format(page, "%d of %d bits differ; of unrelated texts about half", m->distance, m->bits);
         html_row_end(page);
     }
-    html_row_text(page, "Recipe", doppel_recipe_text(c->loaded.recipe));
+    html_row_text(page, "Recipe", doppel_recipe_text(c->recipe));
     html_table_end(page);
     html_put(page, "</section>");
 }
@@ -754,7 +799,7 @@ static int write_page(const cli_args *args, comparison *c) {
 /* ---- the command ---- */
 
 static int measure(comparison *c) {
-    const doppel_recipe *recipe = c->loaded.recipe;
+    const doppel_recipe *recipe = c->recipe;
     doppel_status status = doppel_compare(recipe, (doppel_slice){c->a.text, c->a.length},
                                           (doppel_slice){c->b.text, c->b.length}, &c->measures);
     if (status == DOPPEL_OK)
@@ -779,7 +824,9 @@ static int read_both(const cli_args *args, comparison *c) {
 
 static int compare(const cli_args *args, comparison *c) {
     const char *path = args_text(args, "html");
-    int code = load_recipe(args, args_text(args, "recipe"), &c->loaded);
+    bool of_index = !args_text(args, "recipe") && (args_text(args, "index") || args_text(args, "store"));
+    int code = of_index ? EXIT_DONE : load_recipe(args, args_text(args, "recipe"), &c->loaded);
+    c->recipe = c->loaded.recipe;
     if (code == EXIT_DONE && path)
         code = writer_open(&c->html, path, output_threads(args));
     if (code == EXIT_DONE)
@@ -831,6 +878,8 @@ int cmd_compare(const cli_args *args) {
         return EXIT_USAGE;
     c.b.content = c.a.content;
     int code = compare(args, &c);
+    if (c.index.args)
+        code = engine_close(&c.index, code);
     free_recipe(&c.loaded);
     free(c.a.id);
     free(c.a.text);

@@ -1,4 +1,7 @@
-/* cmd_remove.c - doppel remove: documents out of an index, one JSON line each. */
+/* cmd_remove.c - doppel remove: documents out of an index, one JSON line each.
+ *
+ * An operand is an id or a URL, or a line that doppel add printed: then what that line put into the index is removed,
+ * and nothing that was there before. */
 #include "commands.h"
 #include "common/message.h"
 #include "engine/engine_command.h"
@@ -7,85 +10,116 @@
 
 const cli_option remove_options[] = {
     INDEX_OPTION,
+    IDS_OPTION,
     LOG_OPTIONS,
     {NULL, 0, OPTION_FLAG, NULL, NULL},
 };
 
-/* How many copies the index remembers under a name; they no longer match once it is removed. */
-static doppel_status count_copies(const engine_command *e, doppel_slice name, size_t *count, doppel_error *error) {
-    doppel_list_options options = {.size = sizeof options, .copies_of = name};
-    doppel_status status;
-    do {
-        doppel_stored_list list = {0};
-        status = doppel_engine_list(e->engine, &options, &list, &options.after, error);
-        *count += list.count;
-        doppel_stored_list_free(&list);
-    } while (status == DOPPEL_OK && options.after);
-    return status == DOPPEL_ERROR_INPUT ? DOPPEL_OK : status; /* nothing has this name */
-}
+/* ---- what is meant ---- */
 
-/* What was removed. */
+/* What an operand names. */
 typedef struct removal {
-    doppel_stored_list known; /* the document, where its URL named it; else empty */
-    size_t copies;
-    bool removed;
+    doppel_slice name;
+    doppel_document *line; /* a verdict of doppel add; NULL: the operand is the name */
+    bool copy;             /* by that verdict it is a copy, which the index need not have stored */
+    bool stays;            /* by that verdict it was in the index before, or is another document's id */
+    doppel_stored_list known;
+    bool removed, by_url;
 } removal;
 
-/* Removes the document with an id or, if there is none, with this URL. */
-static doppel_status remove_named(const engine_command *e, doppel_slice name, removal *r, doppel_error *error) {
-    doppel_status status = count_copies(e, name, &r->copies, error);
+static bool is_true(doppel_slice value) {
+    return value.length == 4 && !memcmp(value.data, "true", 4);
+}
+
+/* Whether the operand is a verdict with an id; then it is read. An id may begin with a brace, too. */
+static bool read_verdict(const char *operand, removal *r) {
+    static const char *const names[] = {"isDuplicate", "known", "originalId"};
+    const doppel_input_options options = {.size = sizeof options, .extra_keys = names, .extra_count = 3};
+    doppel_error error;
+    if (*operand != '{' || doppel_document_parse(r->name, &options, &r->line, &error) != DOPPEL_OK)
+        return false;
+    const doppel_slice id = r->line->id, *value = r->line->extra, original = value[2];
+    if (!id.length || !value[0].data)
+        return false;
+    r->name = id;
+    r->copy = is_true(value[0]);
+    r->stays =
+        is_true(value[1]) || (r->copy && original.length == id.length && !memcmp(original.data, id.data, id.length));
+    return true;
+}
+
+/* ---- removing ---- */
+
+/* Removes the document with this id or, if there is none, with this URL. */
+static doppel_status remove_named(const engine_command *e, removal *r, doppel_error *error) {
+    doppel_status status = doppel_engine_get(e->engine, r->name, &r->known, error);
     if (status == DOPPEL_OK)
-        status = doppel_engine_remove(e->engine, name, &r->removed, error);
-    if (status == DOPPEL_OK && !r->removed)
-        status = doppel_engine_get(e->engine, name, &r->known, error);
-    if (status == DOPPEL_OK && r->known.count)
-        status = doppel_engine_remove(e->engine, r->known.stored[0].id, &r->removed, error);
-    return status;
+        status = doppel_engine_remove(e->engine, r->name, &r->removed, error);
+    r->by_url = status == DOPPEL_OK && !r->removed && r->known.count && !r->line;
+    return r->by_url ? doppel_engine_remove(e->engine, r->known.stored[0].id, &r->removed, error) : status;
 }
 
 /* Reports what happens to the copies of a removed document. */
-static void tell_copies(const char *name, size_t copies) {
+static void tell_copies(doppel_slice name, size_t copies) {
     if (copies)
-        message_summary("%s: %zu %s of it no longer %s; doppel compact erases %s", name, copies,
-                        copies == 1 ? "copy" : "copies", copies == 1 ? "matches" : "match",
+        message_summary("%.*s: %zu %s of it no longer %s; doppel compact erases %s", (int)name.length, name.data,
+                        copies, copies == 1 ? "copy" : "copies", copies == 1 ? "matches" : "match",
                         copies == 1 ? "it" : "them");
 }
 
-/* Removes one document, and says which: its id and, where a URL named it, that URL. */
-static int remove_one(const engine_command *e, const char *name) {
-    removal r = {0};
-    doppel_error error = {0};
+/* Reports what was removed: the id and, where a URL named it, that URL. */
+static int report(const removal *r) {
     text_buffer out = {0};
-    int code = engine_ended(remove_named(e, doppel_slice_of(name), &r, &error), &error);
-    if (code == EXIT_DONE) {
-        text_put(&out, "{");
-        text_member_string(&out, "id", r.known.count ? r.known.stored[0].id : doppel_slice_of(name));
-        if (r.known.count)
-            text_member_string(&out, "url", doppel_slice_of(name));
-        text_member_bool(&out, "removed", r.removed);
-        if (r.removed && r.copies)
-            text_member_count(&out, "copies", r.copies);
-        text_put(&out, "}\n");
-        if (r.removed)
-            tell_copies(name, r.copies);
-        else
-            message("%s: the index has no document with this id or URL", name);
+    size_t copies = r->removed && r->known.count ? (size_t)r->known.stored[0].copies : 0;
+    text_put(&out, "{");
+    text_member_string(&out, "id", r->by_url ? r->known.stored[0].id : r->name);
+    if (r->by_url)
+        text_member_string(&out, "url", r->name);
+    text_member_bool(&out, "removed", r->removed);
+    if (copies)
+        text_member_count(&out, "copies", copies);
+    text_put(&out, "}\n");
+    if (r->removed)
+        tell_copies(r->name, copies);
+    else if (!r->copy && !r->stays)
+        message("%.*s: the index has no document with this id or URL", (int)r->name.length, r->name.data);
+    return print_text(&out, EXIT_DONE);
+}
+
+/* Removes one document, and says which. *left counts verdicts that put nothing into the index. */
+static int remove_one(const engine_command *e, const char *operand, uint64_t *left) {
+    removal r = {.name = doppel_slice_of(operand)};
+    doppel_error error = {0};
+    if (!read_verdict(operand, &r)) {
+        doppel_document_free(r.line);
+        r.line = NULL;
     }
+    int code = r.stays ? EXIT_DONE : engine_ended(remove_named(e, &r, &error), &error);
+    bool none = !r.removed && (r.copy || r.stays);
+    *left += none;
+    if (code == EXIT_DONE)
+        code = report(&r);
+    if (code == EXIT_DONE && !r.removed && !none)
+        code = EXIT_INPUT;
     doppel_stored_list_free(&r.known);
-    code = print_text(&out, code);
-    return code == EXIT_DONE && !r.removed ? EXIT_INPUT : code;
+    doppel_document_free(r.line);
+    return code;
 }
 
 int cmd_remove(const cli_args *args) {
     engine_command e;
+    uint64_t left = 0;
     int code = engine_open(&e, args, ENGINE_WRITE), missing = EXIT_DONE;
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
         doppel_error error = {0};
-        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i]);
+        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i], &left);
         if (code == EXIT_INPUT) {
             missing = code;
             code = EXIT_DONE;
         }
     }
+    if (left)
+        message_summary("%llu line%s of doppel add put no document into the index, so nothing was removed for %s",
+                        (unsigned long long)left, left == 1 ? "" : "s", left == 1 ? "it" : "them");
     return engine_close(&e, finish_stdout(code ? code : missing));
 }

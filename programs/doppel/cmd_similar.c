@@ -18,9 +18,10 @@ const cli_option similar_options[] = {
     {"in", 0, OPTION_FILES, "FILE",
      "look in this file or folder instead of an index: all its documents are read for each query"},
     {"limit", 'n', OPTION_COUNT, "N", "show the N most similar (default 10)"},
-    {"similarity", 's', OPTION_TEXT, "T", "show those with a similarity above T (default 0.85)"},
+    {"similarity", 's', OPTION_TEXT, "T",
+     "show those with a similarity above T (default 0.85); with --in: of at least T (default 0.8, as in doppel dedup)"},
     {"distance", 'd', OPTION_COUNT, "K", "show those with fingerprints within K bits instead"},
-    {"print", 0, OPTION_TEXT, "FORM", "text: in words; jsonl (default: text on a terminal, else jsonl)"},
+    PRINT_OPTION,
     ENGINE_RECIPE_OPTIONS,
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
@@ -98,10 +99,11 @@ static int find_query(const engine_command *e, similar_query *query, doppel_stor
 
 /* ---- what is found ---- */
 
-/* The default of doppel_engine_find_similar. */
+/* The default of doppel_engine_find_similar; and that of --in, which is doppel dedup's. */
 #define USUAL_SIMILARITY 0.85
+#define COPY_SIMILARITY 0.8
 
-/* A document in words: "a.txt: similarity 0.843, The title". */
+/* A document in words: "a.txt: similarity 0.843, The title, 2 copies". */
 static void put_words(text_buffer *out, const doppel_stored *stored) {
     text_safe(out, stored->id.data, stored->id.length);
     if (!isnan(stored->similarity))
@@ -112,6 +114,8 @@ static void put_words(text_buffer *out, const doppel_stored *stored) {
         text_put(out, ", ");
         text_safe(out, stored->title.data, stored->title.length);
     }
+    if (stored->duplicates)
+        text_format(out, ", %llu cop%s", (unsigned long long)stored->duplicates, stored->duplicates == 1 ? "y" : "ies");
 }
 
 /* ---- nothing is found ---- */
@@ -122,12 +126,12 @@ enum { MOST_COMPARED = 100000 };
 /* Documents that are less similar than this have nothing to do with each other. */
 #define LEAST_SIMILARITY 0.1
 
-/* The criterion of the options, as the end of "nothing in INDEX ..."; `what` is the document. */
-static void put_criterion(text_buffer *out, const doppel_similar_options *options, const char *what) {
+/* The criterion of the options, as the end of "nothing in INDEX ..."; `what` is the document, `in`: of --in. */
+static void put_criterion(text_buffer *out, const doppel_similar_options *options, const char *what, bool in) {
     if (options->distance || options->distance_zero)
         text_format(out, "is within %d bit%s of ", options->distance, options->distance == 1 ? "" : "s");
     else
-        text_format(out, "is more than %g similar to ",
+        text_format(out, "is %s %g similar to ", in ? "at least" : "more than",
                     options->similarity > 0 ? options->similarity : USUAL_SIMILARITY);
     text_put(out, what);
 }
@@ -166,7 +170,7 @@ static int report_none(const engine_command *e, const doppel_item *item, const d
     doppel_engine_get_stats(e->engine, &stats);
     bool few = e->place.needs.folder && stats.documents <= MOST_COMPARED;
     text_format(&out, "nothing in %s ", e->path);
-    put_criterion(&out, options, e->args->operands[0]);
+    put_criterion(&out, options, e->args->operands[0], false);
     if (!stats.documents) {
         text_put(&out, ": the index has no documents");
     } else if (few && look_further(e, options, &wider)) {
@@ -183,6 +187,17 @@ static int report_none(const engine_command *e, const doppel_item *item, const d
     doppel_stored_list_free(&list);
     text_free(&out);
     return code;
+}
+
+/* Says that the document itself has copies, which are not among those that are similar to it. */
+static void tell_copies(const engine_command *e, const doppel_stored *stored) {
+    unsigned long long all = stored->duplicates > stored->copies ? stored->duplicates : stored->copies;
+    const char *what = e->args->operands[0], *copies = all == 1 ? "copy" : "copies";
+    if (all && stored->copies)
+        message_summary("%s has %llu %s, without lines here: doppel get --copies lists %s", what, all, copies,
+                        all == 1 ? "it" : "them");
+    else if (all)
+        message_summary("%s has %llu %s, counted but not in the index", what, all, copies);
 }
 
 static int show_similar(const engine_command *e, const doppel_item *item, const doppel_similar_options *options,
@@ -211,7 +226,7 @@ static void tell_none_in(const cli_args *args, const doppel_similar_options *opt
     text_buffer out = {0};
     const char *second = args_again(args, "in", 1);
     text_format(&out, "nothing in %s%s ", args_again(args, "in", 0), second ? " and the other files of --in" : "");
-    put_criterion(&out, options, args->operands[0]);
+    put_criterion(&out, options, args->operands[0], true);
     if (result->nearest.memory)
         put_nearest(&out, &result->nearest.stored);
     else if (!result->documents)
@@ -231,7 +246,7 @@ static int show_similar_in(const cli_args *args, doppel_similar_options *options
     text_buffer out = {0};
     options->limit = options->limit ? options->limit : USUAL_LIMIT;
     if (!(options->similarity > 0))
-        options->similarity = USUAL_SIMILARITY;
+        options->similarity = COPY_SIMILARITY;
     int code = scan_inputs(args, options, &wider, &result);
     for (size_t i = 0; i < result.count && !reading_failed(); i++) {
         if (words)
@@ -289,6 +304,8 @@ int cmd_similar(const cli_args *args) {
         code = find_query(&e, &query, &known, &item);
     if (code == EXIT_DONE)
         code = show_similar(&e, &item, &options, words);
+    if (code == EXIT_DONE && known.count)
+        tell_copies(&e, known.stored);
     doppel_stored_list_free(&known);
     text_free(&query.packed);
     return engine_close(&e, code);

@@ -39,7 +39,8 @@ static const struct {
 } hints[] = {
     {"why", "compare --in FILE --removed LIST ID says why dedup removed a document"},
     {"explain", "compare --in FILE --removed LIST ID says why dedup removed a document"},
-    {"undo", "dedup leaves its input unchanged; --removed-documents FILE has what was removed"},
+    {"undo", "remove --index DIR --files-from FILE undoes an add that wrote FILE; dedup leaves its input unchanged; "
+             "--removed-documents FILE has what was removed"},
     {"restore", "dedup leaves its input unchanged; --removed-documents FILE has what was removed"},
     {"init", "add --index DIR makes the index when it adds the first documents"},
     {"index", "add --index DIR INPUT puts documents into an index"},

@@ -4,10 +4,11 @@
 #include "shared/choices.h"
 
 #define PLACE "(--index DIR | --store URL)"
+#define ONLY_PLACE "takes no arguments; the index is given with --index DIR"
 #define NEEDS_INPUT "needs an INPUT: a file, a folder, or - for stdin"
 
 /* The first common option of a command. */
-enum { READS_DOCUMENTS = 0, TAKES_NAMES = 7, TAKES_NOTHING = 8 };
+enum { READS_DOCUMENTS = 0, TAKES_NOTHING = 8 };
 
 static const cli_option common_options[] = {
     {"format", 0, OPTION_TEXT, "FORMAT",
@@ -25,7 +26,6 @@ static const cli_option common_options[] = {
      "the field with its text (default text). Each of these keys may be a path, meta.text, or several keys, "
      "question,answer, whose values are joined by a newline"},
     {"html-key", 0, OPTION_TEXT, "KEY", "the field with its page, for records without a text (default html)"},
-    /* TAKES_NAMES */
     {"files-from", 0, OPTION_FILES, "FILE", "read more INPUTs from FILE, one path per line; - is stdin"},
     /* TAKES_NOTHING */
     {"threads", 0, OPTION_COUNT, "N", "use N threads (default: one for each CPU)"},
@@ -136,22 +136,29 @@ static const cli_command commands[] = {
      "--title-veto and --ttl are stored with the folder, too, and can be overridden for one run. One process writes to "
      "a folder at a time; any number may read it. Any number of processes, on any machines, share a store in Redis "
      "(--store): preset crawl unless another is named, and a line is printed once Redis has the document.\n"
+     "A record needs a text, a page (html), a URL or a title. One without a text is left out if it has a string longer "
+     "than its URL and title that is not one of --fields: that may be its text under another name (--text-key).\n"
      "A record without an id, or text from stdin, gets its canonical URL as its id, else 16 digits of the digest of "
      "its words; a plain file has its path. --id names a single document. When the id already exists: with the same "
      "words, the first verdict is printed again (\"known\":true); with other words, the new version replaces the old "
-     "one (\"replaced\":true).",
+     "one (\"replaced\":true).\n"
+     "To undo: doppel remove --index DIR --files-from FILE, with the output of add (-o FILE).",
      "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate link --keep-text news.jsonl\n"
      "doppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",
      add_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_add, READS_DOCUMENTS, "index preset on-duplicate output format"},
     {"check", PLACE " INPUT...", "Say whether an index has seen documents, without changing it.",
-     "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate. Documents are compared with "
+     "Prints verdicts as doppel add does. Exit code 1 when any document is a duplicate; a record that is left out has "
+     "no "
+     "verdict, and is counted on stderr. In place of INPUTs addresses may be given, by themselves (https://...) or one "
+     "per line with --files-from: each is looked up, nothing is fetched. Records may also have a URL or a title only, "
+     "as with doppel add. Documents are compared with "
      "everything in the index, including a document with the same id. A sentence about a new document names the "
      "nearest one, if their similarity is above 0.5 and the folder is small (100,000 comparisons in a run); doppel "
      "similar finds the nearest in any index. The threshold for copies is a setting of the index: doppel stats shows "
      "it.",
-     "doppel check --index seen new.jsonl\n"
+     "doppel check --index seen new.jsonl\ndoppel check --index seen https://example.org/news\n"
      "doppel check --store 'redis://127.0.0.1?prefix=pages' new.jsonl\n"
      "echo 'Some text' | doppel check --index seen - >/dev/null && echo new",
      check_options, 1, SIZE_MAX, NEEDS_INPUT, NULL, cmd_check, READS_DOCUMENTS},
@@ -159,47 +166,53 @@ static const cli_command commands[] = {
      "Find the documents of an index or a file that are most similar to one.",
      "The document is the one in the index with this id or URL, else the one in this file; - is stdin. The most "
      "similar come first, one JSON line each. canonical is the id of the document that represents its group, aliases "
-     "are the URLs of copies that are linked to it; the copies have no lines of their own. On a terminal a line in "
-     "words takes the place of the JSON line (--print).\n"
+     "are the URLs of copies that are linked to it; the copies have no lines of their own, but are counted, those of "
+     "the document itself on stderr: doppel get --copies lists them. On a terminal a line in words takes the place of "
+     "the JSON line (--print).\n"
      "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, names the "
      "nearest one; the exit code is 0.\n"
      "With --in FILE the document is the one in that file (or folder, or several files) with this id, else the one in "
      "the file of this name; --format and the keys are those of --in. Every document of --in is compared with it, so "
-     "that nothing is missed, and copies have lines of their own. For repeated queries an index is faster: doppel "
+     "that nothing is missed, and copies have lines of their own: by default those that doppel dedup takes for copies. "
+     "For repeated queries an index is faster: doppel "
      "add --index DIR FILE.\n"
      "In an index with near=distance, --similarity means 1 - distance / bits, and similarity is null.",
      "doppel similar --in corpus.jsonl page.html\ndoppel similar --index seen article-17\ndoppel similar --index seen "
      "--limit 3 --similarity 0.5 draft.txt",
      similar_options, 1, 1, "takes one id, URL or file", NULL, cmd_similar, READS_DOCUMENTS},
-    {"get", PLACE " ID...", "Show what an index remembers of documents: one JSON line each.",
-     "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. duplicates counts the "
-     "copies that were seen, also those that were removed since; aliases are the URLs of those that are remembered. A "
-     "copy whose original was removed or replaced, or has expired, has \"originalGone\":true and no longer matches.\n"
+    {"get", PLACE " ID...", "Show what an index remembers of documents: one line each.",
+     "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. A line is JSON or, on a "
+     "terminal, words (--print). duplicates counts the copies that were seen, also those that were removed since; "
+     "copies counts those that are remembered now, and aliases are their URLs. A copy whose original was removed or "
+     "replaced, or has expired, has \"originalGone\":true and no longer matches.\n"
      "With --copies the lines are those of the copies that are remembered under each document, with or without a URL, "
      "in the order of adding; given a copy, those of its original. If there are none, a line on stderr says why, and "
      "the exit code is 0. Copies are remembered by an index made with --on-duplicate link or store.",
      "doppel get --index seen article-17\ndoppel get --index seen https://example.org/news\n"
      "doppel get --index seen --copies article-17",
-     get_options, 1, SIZE_MAX, "needs an ID", NULL, cmd_get, TAKES_NAMES},
+     get_options, 1, SIZE_MAX, "needs an ID", NULL, cmd_get, TAKES_NOTHING},
     {"remove", PLACE " ID|URL...", "Remove documents from an index: one JSON line each.",
-     "A document is named by its id or, where there is no such id, by its URL; then the line has both. "
+     "A document is named by its id or, where there is no such id, by its URL; then the line has both. A line that "
+     "doppel add printed is taken, too: what that add put into the index is removed, and nothing that was there "
+     "before. "
+     "So remove --files-from FILE undoes an add whose output is FILE; versions that it replaced do not come back.\n"
      "\"removed\":false means that there was no such document, which is reported on stderr, with exit code 3. Copies "
-     "linked to a removed document "
-     "no longer match either, and the next doppel compact erases them from disk; \"copies\" says how many there are. "
+     "linked to a removed document no longer match either, and the next doppel compact erases them from disk; "
+     "\"copies\" says how many there are. "
      "The count of duplicates of a document stays the same when one of its copies is removed.",
      "doppel remove --index seen article-17\ndoppel remove --index seen https://example.org/news\n"
-     "doppel remove --index seen --files-from ids.txt",
-     remove_options, 1, SIZE_MAX, "needs an ID or a URL", NULL, cmd_remove, TAKES_NAMES},
+     "doppel add --index seen -o added.jsonl news.jsonl\ndoppel remove --index seen --files-from added.jsonl",
+     remove_options, 1, SIZE_MAX, "needs an ID or a URL", NULL, cmd_remove, TAKES_NOTHING},
     {"stats", PLACE, "Show what an index contains and costs: one JSON object.",
      "Counts, duplicates by reason, times, bytes on disk and in memory, the plan, and the settings.",
      "doppel stats --index seen\ndoppel stats --store redis+unix:///run/redis/redis-server.sock", stats_options, 0, 0,
-     "takes no arguments", NULL, cmd_stats, TAKES_NOTHING},
+     ONLY_PLACE, NULL, cmd_stats, TAKES_NOTHING},
     {"export", PLACE, "Write an index as JSONL, with everything that doppel import needs.",
      "The first line has the settings of the index. Then come the documents, with their sketches (and texts, if they "
      "are kept), and the copies that are linked to them. Exit code 4 when records are damaged: the readable ones are "
      "written.",
      "doppel export --index seen -o seen.jsonl.zst\ndoppel export --index old | doppel import --index new -",
-     export_options, 0, 0, "takes no arguments", NULL, cmd_export, TAKES_NOTHING},
+     export_options, 0, 0, ONLY_PLACE, NULL, cmd_export, TAKES_NOTHING},
     {"import", PLACE " INPUT...", "Read what doppel export wrote, or plain records, into an index.",
      "A new index is created with the settings of the export, unless options say otherwise, and is equal to the old "
      "one. In an index that already has documents, those of the export are checked like new ones. Expired documents "
@@ -215,11 +228,11 @@ static const cli_command commands[] = {
     {"compact", PLACE, "Shrink an index to its smallest size.",
      "Removed and expired documents are erased, and the file is rewritten. A folder needs free disk space for the new "
      "file.",
-     "doppel compact --index seen", compact_options, 0, 0, "takes no arguments", NULL, cmd_compact, TAKES_NOTHING},
+     "doppel compact --index seen", compact_options, 0, 0, ONLY_PLACE, NULL, cmd_compact, TAKES_NOTHING},
     {"verify", PLACE, "Check every record of an index, and report what is wrong.",
      "Each finding is a line on stderr; exit code 4 when there are any. Changes nothing. When records are damaged, "
      "restore a backup, or save the intact ones: doppel export --index DIR | doppel import --index NEW -",
-     "doppel verify --index seen", verify_options, 0, 0, "takes no arguments", NULL, cmd_verify, TAKES_NOTHING},
+     "doppel verify --index seen", verify_options, 0, 0, ONLY_PLACE, NULL, cmd_verify, TAKES_NOTHING},
     {"prepare", "--store URL", "Load the functions of a shared store into its Redis, as an administrator.",
      "Workers whose Redis users may load functions (FUNCTION LOAD) do so themselves and do not need this command. "
      "Where several users share a Redis and do not trust each other, none of them may: then an administrator runs this "
@@ -240,8 +253,7 @@ static const cli_command commands[] = {
      "doppel serve --index seen\ndoppel serve --index pages --preset crawl --indexes more --listen 127.0.0.1:8080\n"
      "doppel serve --store redis://10.0.0.5:6379/0 --store-password-file /etc/doppel.password\n"
      "doppel serve --config doppel.ini --listen 0.0.0.0:443 --tokens tokens --certificate cert.pem --key key.pem",
-     serve_options, 0, 0, "takes no arguments", NULL, cmd_serve, TAKES_NOTHING,
-     "index listen tokens preset config indexes"},
+     serve_options, 0, 0, ONLY_PLACE, NULL, cmd_serve, TAKES_NOTHING, "index listen tokens preset config indexes"},
     {"stream", "--brokers B --in T --unique T --duplicates T " PLACE,
      "Split a stream of pages in Kafka into new pages and pages seen before.",
      "Records of --in are JSON objects as doppel add takes them. A new page goes to --unique unchanged, with its key, "

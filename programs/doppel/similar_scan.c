@@ -183,7 +183,7 @@ static void measure(const scan *s, const doppel_sketch *sketch, packed_hit *hit)
 static bool is_near(double similarity, int distance, const doppel_similar_options *options) {
     if (options->distance || options->distance_zero)
         return distance >= 0 && distance <= options->distance;
-    return similarity > options->similarity;
+    return similarity >= options->similarity;
 }
 
 /* doppel_work.document */

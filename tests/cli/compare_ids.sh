@@ -43,6 +43,25 @@ doppel compare --in essays essays/notes.txt b.notes
 doppel compare --in essays essays/notes.txt b
 doppel compare --in essays essays/notes.txt tes.txt
 echo "exit $?"
+echo "== --index: measured by its recipe, and what decides there comes first"
+long=$(seq -s ' ' 1 200)
+{
+    line long "$long"
+    line near "$(echo "$long" | sed 's/ 1\([0-9]*\)5 / x /g')"
+    echo '{"id":"bare","url":"http://x.example/bare","text":""}'
+} >long.jsonl
+for options in '--preset article --on-duplicate store' '--preset article --near distance --on-duplicate store' '--preset crawl --on-duplicate store'; do
+    doppel add --index long --keep-text $options long.jsonl | grep -o '"id":"near".*"distance":[0-9]*,"similarity":[^,]*'
+    doppel compare --index long near long | sed -n '1,4p;/  distance/p;/  similarity/p'
+    doppel compare --index long near long --json | grep -o '"recipe":[^,]*'
+    doppel compare --index long near long --recipe literal | sed -n '1,3p'
+    doppel compare --index long long long | sed -n 2p
+    rm -r long
+done
+echo "== --index: texts that are not kept, and why"
+doppel add --index long --preset article --keep-text --on-duplicate link long.jsonl >/dev/null
+doppel compare --index long near long
+doppel compare --index long bare long
 echo "== --html"
 doppel compare --in a.jsonl one two --html page.html | head -1
 grep -o '<mark>[^/]*/mark>' page.html

@@ -76,3 +76,37 @@ echo "exit $?"
 doppel get --index counts --copies same
 echo "exit $?"
 doppel remove --index counts first
+
+echo "== in words"
+without_time() {
+    sed 's/[0-9-]*T[0-9:]*Z/TIME/g'
+}
+doppel get --index seen --print text a empty | without_time
+doppel get --index seen --print jsonl empty | cut -c1-30
+doppel get --index seen --print xml empty
+doppel get --index copies --print text first moved same http://example.org/first | without_time
+doppel remove --index copies first --quiet
+doppel get --index copies --print text same | without_time
+
+echo "== what add put there is removed by its verdicts, and nothing that was there before"
+undo() {
+    head -n 2 few.jsonl | doppel add --index undone --on-duplicate $1 - >/dev/null
+    {
+        head -n 1 few.jsonl
+        tail -n 2 few.jsonl
+        echo '{"url":"http://example.org/first","text":"other words at an address that is known, under no id of their own"}'
+        echo '{"id":"{braces","text":"an id may begin with a brace, too"}'
+        echo '{"id":"first copy","text":"an id may begin with a brace, two"}'
+    } | doppel add --index undone --on-duplicate $1 - >added.jsonl
+    doppel export --index undone | grep -c '"id"'
+    doppel remove --index undone --files-from added.jsonl
+    echo "exit $?"
+    doppel get --index undone --print text first same http://example.org/first | without_time
+    doppel remove --index undone --files-from added.jsonl >/dev/null
+    echo "exit $?"
+    rm -r undone
+}
+undo link
+undo skip
+doppel add --index undone few.jsonl >/dev/null
+doppel remove --index undone '{"id":"alone"}' '{braces' "$(printf '{"id":"alone","isDuplicate":false}')"

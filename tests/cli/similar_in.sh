@@ -37,6 +37,10 @@ doppel similar --in texts texts/one.txt --print text
 printf 'nr;body\n1;%s\n' "$text" >t.csv
 doppel similar --in t.csv --format csv --id-key nr --text-key body page.html --print text
 {
+    echo "== by default what dedup takes for a copy, of at least 0.8"
+    line e "$(seq -s ' ' 1 182) $(seq -s ' ' 300 317)" | cat a.jsonl - >e.jsonl
+    doppel similar --in e.jsonl --id-key nr --text-key body --print text a
+    doppel similar --in e.jsonl --id-key nr --text-key body --print text --similarity 0.85 a
     echo "== nothing"
     ask d
     ask c

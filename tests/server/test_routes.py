@@ -33,6 +33,7 @@ class Routes(support.ServerTest):
         self.assertEqual((status, stored["text"], stored["duplicates"], stored["fields"]),
                          (200, record["text"], 1, {"source": "wire", "date": "2024-05-01"}))
         self.assertEqual(stored["aliases"], ["https://example.net/"])
+        self.assertEqual(stored["copies"], 1)
         self.assertEqual(ask.get(document_path("https://example.org/one"))[2]["id"], "one/two ü")
         self.assertEqual(ask.get(document_path("copy"))[2]["originalId"], "one/two ü")
         found = ask.post("/v1/similar?similarity=0.5&limit=3", {"text": words.near(1, edits=4)})[2]["results"]

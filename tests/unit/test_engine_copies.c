@@ -85,9 +85,31 @@ static void they_are_counted_at_the_original(void **state) {
         assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_URL], 2);
         assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_CONTENT], 1);
         assert_int_equal(list.stored[0].duplicates_by[DOPPEL_REASON_TITLE], 1);
+        assert_int_equal(list.stored[0].copies, ways[way] == DOPPEL_DUPLICATE_SKIP ? 0 : 4);
         doppel_engine_get_stats(engine, &stats);
         assert_int_equal(stats.documents, 1);
         assert_int_equal(stats.copies, ways[way] == DOPPEL_DUPLICATE_SKIP ? 0 : 4);
+        doppel_stored_list_free(&list);
+        doppel_engine_close(engine);
+    }
+}
+
+/* Removing one leaves the count of those that were seen, not of those that are remembered, with a URL or without. */
+static void removing_one_leaves_what_was_seen(void **state) {
+    for (size_t way = 0; way < WAYS; way++) {
+        doppel_engine *engine = open_with_copies(state, way);
+        doppel_stored_list list = {0};
+        uint64_t kept = ways[way] == DOPPEL_DUPLICATE_SKIP ? 0 : 3;
+        adding_says(engine, item_of("d", NULL, OTHER_ARTICLE), "content_hash a");
+        for (int round = 0; round < 2; round++) {
+            bool removed = false;
+            assert_int_equal(doppel_engine_get(engine, doppel_slice_of("http://a.example/"), &list, NULL), DOPPEL_OK);
+            assert_int_equal(list.stored[0].duplicates, 3);
+            assert_int_equal(list.stored[0].copies, kept ? kept - (uint64_t)round : 0);
+            assert_int_equal(list.stored[0].alias_count, kept ? kept - 1 : 0);
+            assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("d"), &removed, NULL), DOPPEL_OK);
+            assert_true(removed == (kept && !round));
+        }
         doppel_stored_list_free(&list);
         doppel_engine_close(engine);
     }
@@ -178,11 +200,12 @@ static void a_document_goes_before_a_copy(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        EVERYWHERE(copies_are_known_by_their_words),   EVERYWHERE(the_evidence_is_that_of_the_copy),
-        EVERYWHERE(they_are_counted_at_the_original),  EVERYWHERE(they_go_with_their_original),
-        EVERYWHERE(they_are_there_after_a_compaction), EVERYWHERE(they_expire_in_their_own_time),
-        EVERYWHERE(a_replaced_copy_forgets_its_words), EVERYWHERE(only_the_very_words_are_known),
-        EVERYWHERE(a_document_goes_before_a_copy),
+        EVERYWHERE(removing_one_leaves_what_was_seen), EVERYWHERE(copies_are_known_by_their_words),
+        EVERYWHERE(the_evidence_is_that_of_the_copy),  EVERYWHERE(they_are_counted_at_the_original),
+        EVERYWHERE(they_go_with_their_original),       EVERYWHERE(they_are_there_after_a_compaction),
+        EVERYWHERE(they_expire_in_their_own_time),     EVERYWHERE(a_replaced_copy_forgets_its_words),
+        EVERYWHERE(only_the_very_words_are_known),     EVERYWHERE(a_document_goes_before_a_copy),
+        EVERYWHERE(removing_one_leaves_what_was_seen),
     };
     return run_everywhere("copies", tests, sizeof tests / sizeof *tests);
 }

@@ -52,6 +52,28 @@ static void several_are_joined_with_a_line_end(void **state) {
     expect("a.csv", (doppel_input_options){.text_key = "q,a"}, "1|one\ntwo||\n2|th,ree||\n3|||\n", "");
 }
 
+/* A longer string may be the text, unless it is a field that is asked for. */
+static void a_text_is_optional_next_to_a_name(void **state) {
+    (void)state;
+    static const char *const extra[] = {"note"};
+    const doppel_input_options options = {.text_optional = true, .extra_keys = extra, .extra_count = 1};
+    write_text("a.jsonl", "{\"url\":\"u://1\"}\n{\"title\":\"t\",\"text\":null,\"html\":null}\n"
+                          "{\"id\":5,\"url\":\"u://2\",\"note\":\"longer than that\",\"x\":{\"y\":[\"u://2\"]}}\n"
+                          "{\"url\":\"u://3\",\"x\":{\"y\":\"u://34\"}}\n{\"id\":\"5\",\"url\":\"\"}\n"
+                          "{\"url\":\"u://4\",\"text\":5}\n{\"url\":7}\n");
+    expect("a.jsonl", options, "a.jsonl:1||u://1|\na.jsonl:2|||t\n5||u://2|\n",
+           "a.jsonl:4: has no field \"text\" or \"html\"; --text-key KEY names the field with the text\n"
+           "a.jsonl:5: has no field \"text\" or \"html\"; --text-key KEY names the field with the text\n"
+           "a.jsonl:6: field \"text\" is a number, not a string\n"
+           "a.jsonl:7: has no field \"text\" or \"html\"; --text-key KEY names the field with the text\n");
+    write_text("a.csv", "url,note,id\nu://1,longer than that,1\n,none,2\n");
+    expect("a.csv", options, "1||u://1|\n", "a.csv:3: has no text, no URL and no title\n");
+    write_text("a.csv", "url,body\nu://1,b\n");
+    expect("a.csv", options, "", "a.csv:0: the header has no column \"text\" or \"html\"; it has: url, body\n");
+    write_text("a.csv", "note,id\nn,1\n");
+    expect("a.csv", options, "", "a.csv:0: the header has no column \"text\" or \"html\"; it has: note, id\n");
+}
+
 static void too_many_names_are_refused(void **state) {
     (void)state;
     char key[3 * DP_PARTS + 10] = "";
@@ -305,6 +327,7 @@ int main(void) {
         TEST(a_path_leads_into_objects),
         TEST(a_key_as_it_stands_comes_before_a_path),
         TEST(several_are_joined_with_a_line_end),
+        TEST(a_text_is_optional_next_to_a_name),
         TEST(too_many_names_are_refused),
         TEST(an_array_is_read_element_by_element),
         TEST(what_comes_before_a_break_in_an_array_does_not_depend_on_blocks),

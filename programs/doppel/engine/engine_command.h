@@ -115,6 +115,10 @@ typedef enum engine_use {
             "--near similarity only (default: that of the preset or folder)"                                      \
     }
 
+/* Of commands whose operands are ids. */
+#define IDS_OPTION \
+    { "files-from", 0, OPTION_FILES, "FILE", "read more IDs from FILE, one per line; - is stdin" }
+
 #define LOG_OPTIONS                                                                            \
     {"log", 0, OPTION_FILE, "FILE", "append requests and verdicts to this file; - is stderr"}, \
         {"log-level", 0, OPTION_TEXT, "LEVEL", "error, warning or info (the default)"}, {      \

@@ -28,7 +28,20 @@ typedef struct packed_head {
     size_t length[PACKED + FEED_KEYS];
 } packed_head;
 
-doppel_status pack_document(const feed *f, const doppel_document *d, doppel_output *output) {
+/* Where packed bytes go. */
+typedef doppel_status (*packed_fn)(void *to, doppel_slice bytes);
+
+static doppel_status to_output(void *to, doppel_slice bytes) {
+    return doppel_output_write(to, bytes);
+}
+
+static doppel_status to_text(void *to, doppel_slice bytes) {
+    text_buffer *text = to;
+    text_add(text, bytes.data, bytes.length);
+    return text->failed ? DOPPEL_ERROR_MEMORY : DOPPEL_OK;
+}
+
+static doppel_status pack_to(const feed *f, const doppel_document *d, packed_fn put, void *to) {
     doppel_slice parts[PACKED + FEED_KEYS] = {[PACK_ID] = d->id,       [PACK_URL] = d->url,
                                               [PACK_TITLE] = d->title, [PACK_TEXT] = d->text,
                                               [PACK_HTML] = d->html,   [PACK_CHARSET] = doppel_slice_of(d->charset),
@@ -40,15 +53,19 @@ doppel_status pack_document(const feed *f, const doppel_document *d, doppel_outp
         parts[PACKED + i] = d->extra[i];
     for (size_t i = 0; i < PACKED + f->key_count; i++)
         head.length[i] = parts[i].data ? parts[i].length : NONE;
-    doppel_status status = doppel_output_write(output, (doppel_slice){(const char *)&head, sizeof head});
+    doppel_status status = put(to, (doppel_slice){(const char *)&head, sizeof head});
     for (size_t i = 0; i < PACKED + f->key_count && status == DOPPEL_OK; i++) {
         if (!parts[i].data)
             continue;
-        status = doppel_output_write(output, parts[i]);
+        status = put(to, parts[i]);
         if (status == DOPPEL_OK)
-            status = doppel_output_write(output, (doppel_slice){"", 1});
+            status = put(to, (doppel_slice){"", 1});
     }
     return status;
+}
+
+doppel_status pack_document(const feed *f, const doppel_document *d, doppel_output *output) {
+    return pack_to(f, d, to_output, output);
 }
 
 size_t unpack_document(const feed *f, const char *bytes, doppel_document *d, doppel_slice *extra) {
@@ -359,6 +376,28 @@ static doppel_status gather(void *user, doppel_slice bytes) {
     return f->from_pipe ? drain(f) : DOPPEL_OK;
 }
 
+/* Gathers a document for each operand, which is a URL. */
+static doppel_status gather_addresses(feed *f) {
+    const cli_args *args = f->cli->args;
+    const doppel_slice none[FEED_KEYS] = {{0}};
+    text_buffer packed = {0};
+    doppel_status status = DOPPEL_OK;
+    for (size_t i = 0; i < args->operand_count && status == DOPPEL_OK; i++) {
+        doppel_document document = {.id.data = "", .text.data = "", .file = args->operands[i], .extra = none};
+        document.url = doppel_slice_of(args->operands[i]);
+        packed.length = 0;
+        status = pack_to(f, &document, to_text, &packed);
+        if (status == DOPPEL_OK)
+            status = gather(f, (doppel_slice){packed.data, packed.length});
+        f->counts.documents++;
+        f->counts.bytes += document.url.length;
+        if (status == DOPPEL_OK && stop_asked)
+            status = DOPPEL_ERROR_INTERRUPTED;
+    }
+    text_free(&packed);
+    return status;
+}
+
 /* Whether an input is a pipe or a device, which may be slow. */
 static bool is_live(const cli_args *args) {
     struct stat there;
@@ -425,6 +464,7 @@ static void set_options(feed *f) {
     f->from_pipe = is_live(args);
     f->input = reading_options(args);
     f->input.no_made_ids = true;
+    f->input.text_optional = f->text_optional;
     f->input.judge_first = JUDGED;
     f->input.judge_holds = !f->from_pipe;
     f->on_bad = f->input.bad;
@@ -439,7 +479,9 @@ static doppel_status read_all(feed *f, doppel_error *error) {
     const cli_args *args = f->cli->args;
     doppel_work work = {.user = f, .document = pack, .emit = gather};
     progress_begin("reading");
-    doppel_status status = doppel_input_run(args->operands, args->operand_count, &f->input, &work, &f->counts, error);
+    doppel_status status =
+        f->addresses ? gather_addresses(f)
+                     : doppel_input_run(args->operands, args->operand_count, &f->input, &work, &f->counts, error);
     bool strict = status == DOPPEL_ERROR_INPUT && f->input.strict;
     if (status == DOPPEL_OK || (strict && !f->bad)) {
         doppel_status drained = drain(f);

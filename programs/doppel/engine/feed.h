@@ -45,8 +45,10 @@ typedef struct noted_bad {
 
 typedef struct feed {
     engine_command *cli;
-    bool check;  /* instead of adding */
-    bool record; /* the unchanged records are wanted, too */
+    bool check;         /* instead of adding */
+    bool record;        /* the unchanged records are wanted, too */
+    bool text_optional; /* as in doppel_input_options */
+    bool addresses;     /* the operands are URLs, each a document that has nothing else */
     const char *const *keys;
     size_t key_count;
     size_t batch; /* documents that go at once */

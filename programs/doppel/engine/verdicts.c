@@ -28,6 +28,8 @@ typedef struct verdict_job {
     uint64_t documents, by[DOPPEL_REASONS]; /* by: duplicates by reason */
     uint64_t known, known_unique, replaced;
     uint64_t named;      /* documents that got the id of --id */
+    uint64_t textless;   /* documents that have only a URL or a title */
+    uint64_t bare;       /* texts that are only an address */
     bool reader_closed;  /* the reader of stdout has closed it */
     bool sentences;      /* text instead of JSON */
     uint64_t comparable; /* the documents of a folder, if sentences name the nearest of them; else 0 */
@@ -69,7 +71,20 @@ static doppel_status ignore_closed_reader(verdict_job *job, doppel_status writte
     return DOPPEL_OK;
 }
 
-static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
+/* Whether a text is an address, and nothing else. */
+static bool is_address(doppel_slice text) {
+    while (text.length && strchr(" \t\r\n", text.data[text.length - 1]))
+        text.length--;
+    for (size_t i = 0; i < text.length; i++)
+        if (strchr(" \t\r\n", text.data[i]))
+            return false;
+    return text.length && memmem(text.data, text.length, "://", 3);
+}
+
+static void count_verdict(verdict_job *job, const doppel_document *document, const doppel_verdict *verdict) {
+    bool content = document->text.length || document->html.data || document->alias.data;
+    job->textless += !content && (document->url.length || document->title.length);
+    job->bare += !document->url.length && !document->html.data && is_address(document->text);
     job->documents++;
     job->known += verdict->known;
     job->known_unique += verdict->known && !verdict->is_duplicate;
@@ -78,33 +93,35 @@ static void count_verdict(verdict_job *job, const doppel_verdict *verdict) {
         job->by[verdict->reason]++;
 }
 
-/* The verdict in words: "similar to a.txt: similarity 0.843". */
-static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check) {
-    const doppel_evidence *e = &verdict->evidence;
-    text_safe(line, verdict->id.data, verdict->id.length);
-    text_put(line, ": ");
-    if (!verdict->is_duplicate) {
-        text_put(line, verdict->known      ? "already in the index"
-                       : verdict->replaced ? "new text, replaced"
-                       : check             ? "not seen before"
-                                           : "new");
-        return;
-    }
-    text_put(line, verdict->reason == DOPPEL_REASON_URL     ? "the same URL as "
-                   : verdict->reason == DOPPEL_REASON_TITLE ? "a title similar to that of "
-                   : e->same_digest                         ? "the same words as "
-                                                            : "similar to ");
-    text_safe(line, verdict->original_id.data, verdict->original_id.length);
-    if (verdict->reason == DOPPEL_REASON_TITLE)
+void text_copy_of(text_buffer *line, doppel_reason reason, const doppel_evidence *e, doppel_slice original) {
+    text_put(line, reason == DOPPEL_REASON_URL     ? "the same URL as "
+                   : reason == DOPPEL_REASON_TITLE ? "a title similar to that of "
+                   : e->same_digest                ? "the same words as "
+                                                   : "similar to ");
+    text_safe(line, original.data, original.length);
+    if (reason == DOPPEL_REASON_TITLE)
         text_format(line, ": similarity of the titles %.3f", e->title_similarity);
-    if (verdict->reason == DOPPEL_REASON_TITLE && !isnan(e->similarity))
+    if (reason == DOPPEL_REASON_TITLE && !isnan(e->similarity))
         text_format(line, ", of the contents %.3f", e->similarity);
-    if (verdict->reason != DOPPEL_REASON_CONTENT || e->same_digest)
+    if (reason != DOPPEL_REASON_CONTENT || e->same_digest)
         return;
     if (!isnan(e->similarity))
         text_format(line, ": similarity %.3f%s", e->similarity, e->verified ? "" : ", estimated");
     else if (e->distance >= 0)
         text_format(line, ": fingerprints differ in %d bit%s", e->distance, e->distance == 1 ? "" : "s");
+}
+
+/* The verdict in words: "b.txt: similar to a.txt: similarity 0.843". */
+static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check) {
+    text_safe(line, verdict->id.data, verdict->id.length);
+    text_put(line, ": ");
+    if (verdict->is_duplicate)
+        text_copy_of(line, verdict->reason, &verdict->evidence, verdict->original_id);
+    else
+        text_put(line, verdict->known      ? "already in the index"
+                       : verdict->replaced ? "new text, replaced"
+                       : check             ? "not seen before"
+                                           : "new");
 }
 
 /* Whether to look for what is nearest to an item: for one with content that is new, as long as few are compared. */
@@ -137,7 +154,7 @@ static doppel_status put_nearest(verdict_job *job, const doppel_item *item, dopp
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     verdict_job *job = (verdict_job *)f;
     doppel_error error = {0};
-    count_verdict(job, verdict);
+    count_verdict(job, &item->document, verdict);
     if (job->reader_closed)
         return DOPPEL_OK;
     job->line.length = 0;
@@ -165,6 +182,24 @@ static doppel_status flush_lines(feed *f) {
 
 static uint64_t all_duplicates(const verdict_job *job) {
     return job->by[DOPPEL_REASON_URL] + job->by[DOPPEL_REASON_CONTENT] + job->by[DOPPEL_REASON_TITLE];
+}
+
+/* Says what was not compared as may be expected. A check of addresses alone is. */
+static void tell_kinds(const verdict_job *job) {
+    bool asked = job->feed.check && job->textless == job->documents;
+    unsigned long long textless = asked ? 0 : job->textless, bare = job->bare;
+    const char *place = job->cli.place.needs.folder ? "--index" : "--store";
+    if (textless)
+        message_summary("%llu document%s without a text: compared by URL and title alone", textless,
+                        textless == 1 ? "" : "s");
+    if (bare && job->feed.check)
+        message("warning: %llu text%s only an address, compared as words; to look an address up: doppel check %s %s "
+                "ADDRESS",
+                bare, bare == 1 ? " is" : "s are", place, job->cli.path);
+    else if (bare)
+        message("warning: %llu text%s only an address, added as words; a page by its address alone is the record "
+                "{\"url\":\"ADDRESS\"}",
+                bare, bare == 1 ? " is" : "s are");
 }
 
 /* With --output, and after the sentences of an add: in a sentence on stderr; with --json on stdout. */
@@ -210,6 +245,26 @@ static int check_usage(const cli_args *args, bool *sentences) {
     return check_json(args) && check_outputs(args) && batch_option(args) ? EXIT_DONE : EXIT_USAGE;
 }
 
+/* Whether the operands are addresses, which doppel check looks up. Prints a message and returns false when only some
+ * are. */
+static bool find_addresses(const cli_args *args, bool check, bool *addresses) {
+    size_t count = 0;
+    const char *one = NULL;
+    for (size_t i = 0; i < args->operand_count; i++)
+        if (strstr(args->operands[i], "://") && access(args->operands[i], F_OK)) {
+            one = args->operands[i];
+            count++;
+        }
+    if (one && !check)
+        message(
+            "%s: nothing is fetched; to add a page by its address alone: echo '{\"url\":\"%s\"}' | doppel add ... -",
+            one, one);
+    else if (one && count < args->operand_count)
+        message("check takes addresses or INPUTs, not both: %s is an address", one);
+    *addresses = one && check;
+    return !*addresses || count == args->operand_count;
+}
+
 /* The value of verdict_job.comparable. */
 static uint64_t comparable_documents(const verdict_job *job) {
     doppel_engine_stats stats;
@@ -235,9 +290,12 @@ static int run(verdict_job *job) {
 }
 
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
-    verdict_job job = {.feed = {.check = check, .on_verdict = write_line, .on_batch_end = flush_lines}};
+    verdict_job job = {
+        .feed = {.check = check, .text_optional = true, .on_verdict = write_line, .on_batch_end = flush_lines}};
     *duplicates = 0;
     int code = check_usage(args, &job.sentences);
+    if (code == EXIT_DONE && !find_addresses(args, check, &job.feed.addresses))
+        code = EXIT_USAGE;
     if (code != EXIT_DONE)
         return code;
     job.feed.cli = &job.cli;
@@ -250,6 +308,7 @@ int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates) {
         /* Verdicts that were written are kept, however the command ends; without any, the file is left unchanged. */
         int written = writer_close(&job.out, reading_failed() && !job.documents ? code : EXIT_DONE);
         code = code ? code : written;
+        tell_kinds(&job);
         code = print_summary(&job, code);
     } else {
         writer_close(&job.out, code);

@@ -19,6 +19,9 @@
  * number of duplicates. */
 int write_verdicts(const cli_args *args, bool check, uint64_t *duplicates);
 
+/* Why a document is a copy, in words: "similar to a.txt: similarity 0.843". */
+void text_copy_of(text_buffer *line, doppel_reason reason, const doppel_evidence *evidence, doppel_slice original);
+
 /* The value of --batch; 0, with a message, when it is invalid. */
 size_t batch_option(const cli_args *args);
 

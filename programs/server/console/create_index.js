@@ -6,7 +6,7 @@ import {working} from "./problem.js";
 const PRESETS = [
   ["general", "general: documents of any kind"],
   ["crawl", "crawl: web pages, 30 days, little memory"],
-  ["article", "article: by their words, in any order"],
+  ["article", "article: articles, by pairs of words"],
 ];
 const COPIES = [
   ["skip", "skip: only counted"],

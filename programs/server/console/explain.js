@@ -166,7 +166,7 @@ export function within(c, a, b, said = false) {
 const PRESETS = {
   general: "for documents of any kind",
   crawl: "for crawlers: little memory, only slightly changed pages, 30 days",
-  article: "for articles: by their words, in any order",
+  article: "for articles: by their first 5,000 characters",
 };
 export const presetInWords = preset => (preset ? `${preset}, ${PRESETS[preset] || "a preset"}` : "settings of its own");
 
@@ -174,7 +174,7 @@ export function recipeInWords(recipe) {
   const parts = Object.fromEntries(recipe.split(":").map(pair => pair.split("=")));
   if (!parts.words) return recipe;
   const runs = parts.words === "1" ? "single words" : `runs of ${parts.words} words`;
-  const first = parts.chars ? ` of the first ${count(+parts.chars)} characters` : "";
+  const first = parts.first ? ` of the first ${count(+parts.first)} characters` : "";
   return `Fingerprints of ${runs}${first}, hashed by ${parts.hash}, weighted by ${parts.weight}`;
 }
 

@@ -58,8 +58,8 @@ async function copyOf(d, signal) {
 }
 
 async function removeDocument(d, signal) {
-  const copies = d.aliases.length
-    ? ` ${many(d.aliases.length, "linked copy", "linked copies")} will no longer match either.`
+  const copies = d.copies
+    ? ` ${many(d.copies, "linked copy", "linked copies")} will no longer match either.`
     : "";
   if (
     !(await confirm(
