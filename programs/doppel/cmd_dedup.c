@@ -22,7 +22,7 @@ const cli_option dedup_options[] = {
      "instead of --output: write one file for each input, with the same name, below this folder; a name that ends in "
      ".bz2 or .xz gets .zst instead; formats other than JSONL, CSV, TSV and lines become JSONL, in NAME.jsonl (a JSON "
      "array too: x.json.jsonl)"},
-    {"removed", 0, OPTION_OUTPUT, "FILE",
+    {"removed", 0, OPTION_LINES, "FILE",
      "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
      "write the removed documents themselves, in the format of the kept ones; makes --output optional"},
