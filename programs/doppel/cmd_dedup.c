@@ -293,7 +293,7 @@ static doppel_status write_documents(dedup_job *job, doppel_error *error) {
 
 static int write_outputs(dedup_job *job) {
     doppel_error error = {0};
-    progress_begin("writing");
+    batch_begin_step(&job->b, STEP_WRITE);
     doppel_status status = job->list ? list_removed(job) : DOPPEL_OK;
     if (status == DOPPEL_OK)
         status = write_documents(job, &error);
@@ -366,7 +366,7 @@ static int decide_and_write_tables(dedup_job *job) {
         code = batch_decide(&job->b);
     if (code == EXIT_DONE && job->list)
         code = batch_end(list_removed(job), &error);
-    progress_begin("writing");
+    batch_begin_step(&job->b, STEP_WRITE);
     if (code == EXIT_DONE)
         code = batch_end(write_tables(job, &error), &error);
     progress_end();
