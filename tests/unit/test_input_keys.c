@@ -109,9 +109,9 @@ static void what_is_wrong_with_an_array_is_named(void **state) {
     check("a.json", "a.json:1|a||\n", "a.json:2: an element is missing after the last comma\n");
     write_text("a.json", "[{\"text\":\"a\"},{\"text\":\"b");
     check("a.json", "a.json:1|a||\n",
-          "a.json:2: the file ends within this element\na.json: cut short: the array is not closed with ]\n");
+          "a.json:2: the file ends within this element\na.json:0: cut short: the array is not closed with ]\n");
     write_text("a.json", "[{\"text\":\"a\"},");
-    check("a.json", "a.json:1|a||\n", "a.json: cut short: the array is not closed with ]\n");
+    check("a.json", "a.json:1|a||\n", "a.json:0: cut short: the array is not closed with ]\n");
     write_text("a.txt", "word");
     expect("a.txt", (doppel_input_options){.format = "json"}, "",
            "a.txt:1: does not begin with [, as an array of objects does\n");
