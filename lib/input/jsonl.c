@@ -484,7 +484,9 @@ static size_t element_end(dp_mark *mark, const char *data, size_t size) {
         }
         p++;
     }
-    mark->seen = size;
+    /* The last byte of a word is looked at again: what was seen of a record that is too long is dropped, and if the
+     * word ended before all that is left, its length would be 0. */
+    mark->seen = size - (place == IN_WORD);
     mark->state = place + PLACES * depth;
     return 0;
 }
@@ -550,7 +552,9 @@ static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bo
     at->length = (size_t)(end - p);
     if (*p != '{')
         return dp_reader_bad_record(reader, unit, at, "%s",
-                                    *p == ',' ? "an element is missing between two commas" : "not a JSON object");
+                                    *p != ',' ? "not a JSON object"
+                                    : first   ? "a comma before the first element"
+                                              : "more than one comma before this element");
     if (!one_line(at) && !compact(reader, at))
         return dp_unit_no_memory(unit);
     /* A record ends with its line for whatever looks at the byte after it: the parser, to say what is wrong. */

@@ -188,10 +188,19 @@ static bool same_end(doppel_slice a, doppel_slice b) {
            !memcmp(longer.data + before, shorter.data, shorter.length);
 }
 
+/* Whether an id is a path that ends in this name, with or without the ending of the file. */
+static bool has_file_name(doppel_slice id, doppel_slice name) {
+    const char *slash = memrchr(id.data, '/', id.length);
+    size_t rest = slash ? (size_t)(id.data + id.length - slash - 1) : 0;
+    return name.length && rest >= name.length && !memcmp(slash + 1, name.data, name.length) &&
+           (rest == name.length ||
+            (slash[1 + name.length] == '.' && !memchr(slash + 2 + name.length, '.', rest - name.length - 1)));
+}
+
 /* By how much an id differs from the one that is searched; SIZE_MAX: too much for a slip of the hand. */
 static doppel_status measure_id(doppel_slice id, doppel_slice sought, size_t *apart) {
     size_t most = sought.length / 4 + 1, longer = id.length > sought.length ? id.length : sought.length;
-    *apart = same_end(id, sought) ? 0 : SIZE_MAX;
+    *apart = same_end(id, sought) || has_file_name(id, sought) ? 0 : SIZE_MAX;
     if (!*apart || longer - (id.length + sought.length - longer) > most)
         return DOPPEL_OK;
     doppel_status status = doppel_levenshtein(id, sought, most, apart);

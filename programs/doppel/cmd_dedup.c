@@ -426,19 +426,15 @@ static void report_replaced(const dedup_job *job) {
     text_free(&names);
 }
 
-/* "300 documents: 211 kept, 89 removed (29.7 %)", or "300 documents marked: 211 kept, 89 not (29.7 %)" */
+/* "300 documents: 211 kept, 89 removed (29.7 %)", or "300 documents marked: 211 to keep, 89 to remove (29.7 %)" */
 static void put_counts_line(const dedup_job *job, const dedup_counts *c, text_buffer *line) {
     bool marked = job->output && args_flag(job->b.args, "annotate") && !job->kept_only;
     double share = c->documents ? 100 * (double)c->removed / (double)c->documents : 0.0;
-    text_format(line, "%llu document%s%s: %llu kept, %llu ", (unsigned long long)c->documents,
-                c->documents == 1 ? "" : "s", marked ? " marked" : "", (unsigned long long)c->stats.kept,
+    text_format(line,
+                marked ? "%llu document%s marked: %llu to keep, %llu to remove"
+                       : "%llu document%s: %llu kept, %llu removed",
+                (unsigned long long)c->documents, c->documents == 1 ? "" : "s", (unsigned long long)c->stats.kept,
                 (unsigned long long)c->removed);
-    if (!marked)
-        text_put(line, "removed");
-    else if (c->duplicates == c->removed)
-        text_put(line, c->removed == 1 ? "duplicate" : "duplicates");
-    else
-        text_put(line, "not");
     text_format(line, " (%.1f %%) in %llu group%s", share, (unsigned long long)c->stats.groups,
                 c->stats.groups == 1 ? "" : "s");
     if (c->removed && args_text(job->b.args, "against"))

@@ -7,6 +7,7 @@
 #include "common/message.h"
 #include "report/pairs.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,7 +192,7 @@ static void tell_none(const doppel_overlap_counts *counts) {
     text_buffer out = {0};
     put_none(&out, counts);
     if (!out.failed)
-        message_summary("%.*s", (int)out.length, out.data);
+        message_summary("%c%.*s", tolower((unsigned char)*out.data), (int)out.length - 1, out.data + 1);
     text_free(&out);
 }
 

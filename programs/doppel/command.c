@@ -59,14 +59,18 @@ static const struct {
 
 /* The command that was probably meant by a name; NULL: none is near. */
 static const char *command_meant(const char *name) {
-    const char *names[64];
+    enum { OTHER_NAMES = sizeof other_names / sizeof *other_names };
+    const char *names[64 + OTHER_NAMES];
     size_t count = 0;
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (!strcmp(other_names[i].name, name))
-            return other_names[i].ours;
     for (const cli_command *command = doppel_manual.commands; command->name && count < 64; command++)
         names[count++] = command->name;
-    return nearest_name(name, names, count);
+    for (size_t i = 0; i < OTHER_NAMES; i++)
+        names[count++] = other_names[i].name;
+    const char *nearest = nearest_name(name, names, count);
+    for (size_t i = 0; nearest && i < OTHER_NAMES; i++)
+        if (nearest == other_names[i].name)
+            return other_names[i].ours;
+    return nearest;
 }
 
 static int unknown_command(const char *name) {

@@ -61,8 +61,9 @@ static const cli_command commands[] = {
      "count, nor do line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the "
      "manual, and docs/FORMAT.md, section 15, has the exact definition.\n"
      "JSONL records are written with their text cut and everything else unchanged; records that have only HTML get a "
-     "text field. Rows of CSV and TSV become JSONL with all their columns; documents of other formats become JSONL "
-     "with id, url, title and text. A document with nothing left is written empty; --drop-below 1 drops it. OUT does "
+     "text field. Lines of --format lines stay lines. Rows of CSV and TSV become JSONL with all their columns; "
+     "documents of other formats become JSONL with id, url, title and text. A document with nothing left is written "
+     "empty; --drop-below 1 drops it. OUT does "
      "not have what was cut: keep the inputs. To preview: --dry-run --spans -, or --work DIR and then doppel report.",
      "doppel trim crawl.jsonl.zst -o clean.jsonl.zst --spans cut.jsonl\n"
      "doppel trim --min-count 6 --keep-first off --min-words 2 crawl.jsonl -o without-notices.jsonl\n"

@@ -35,6 +35,14 @@ doppel compare --index bare one two
 echo "exit $?"
 doppel compare --index kept --in a.jsonl one two
 echo "exit $?"
+echo "== files of a folder, without it"
+mkdir -p essays/a
+echo "the quick brown fox jumps over the lazy dog" | tee essays/notes.txt >essays/a/b.notes.txt
+doppel compare --in essays notes.txt essays/a/b.notes.txt
+doppel compare --in essays essays/notes.txt b.notes
+doppel compare --in essays essays/notes.txt b
+doppel compare --in essays essays/notes.txt tes.txt
+echo "exit $?"
 echo "== --html"
 doppel compare --in a.jsonl one two --html page.html | head -1
 grep -o '<mark>[^/]*/mark>' page.html

@@ -311,7 +311,6 @@ static void write_share(html *page, const shared_pair *pair, size_t side) {
     pair_percent(share, pair_share(pair, side));
     html_put(page, share[0] == '<' ? "less than " : share[0] == '>' ? "more than " : "");
     html_put(page, share + strcspn(share, "0123456789"));
-    html_put(page, " of ");
 }
 
 static void write_bold_name(html *page, const shared_pair *pair, size_t side) {
@@ -330,17 +329,15 @@ void pair_page_sentence(html *page, const shared_pair *pair) {
         html_put(page, " share no passage.");
         return;
     }
-    html_count(page, pair->words, "word", "words");
+    html_number(page, pair->words);
+    html_put(page, " of the ");
+    html_count(page, all > pair->words ? all : pair->words, "word", "words");
     html_put(page, " of ");
     write_bold_name(page, pair, of);
-    html_put(page, pair->words == 1 ? " is also in " : " are also in ");
-    write_bold_name(page, pair, in);
-    html_put(page, pair->words >= all ? ": all of it." : ": ");
-    if (pair->words >= all)
-        return;
+    html_put(page, " (");
     write_share(page, pair, of);
-    html_put(page, "its ");
-    html_count(page, all, "word", "words");
+    html_put(page, pair->words == 1 ? ") is also in " : ") are also in ");
+    write_bold_name(page, pair, in);
     html_put(page, ".");
 }
 
@@ -368,9 +365,11 @@ static void write_summary(html *page, const shared_pair *pair, size_t rank) {
     }
     html_put(page, ": ");
     write_share(page, pair, 0);
+    html_put(page, " of ");
     write_name(page, pair, 0);
     html_put(page, ", ");
     write_share(page, pair, 1);
+    html_put(page, " of ");
     write_name(page, pair, 1);
     html_put(page, "</span></summary>");
 }

@@ -45,8 +45,9 @@ static struct {
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
-    /* The first records of a file, all bad for the same reason, or a file that is one bad document: they are held back,
-     * as a refusal of the file says it in one line. */
+    doppel_error whole_file; /* the last report on a whole file */
+    /* The first records of a file, all bad for the same reason: they are held back, as a refusal of the file says it in
+     * one line. */
     doppel_error first[MOST_REPORTED];
     size_t first_count;
 } reported;
@@ -58,15 +59,11 @@ static void report_first(void) {
     reported.first_count = 0;
 }
 
-/* Holds a record back if it is one of the first that are all bad for the same reason, or a file that is one bad
- * document; false: it is not, or there will be no refusal. */
-static bool hold_back(const doppel_error *what, const cli_args *args) {
+/* Holds a record back if it is one of the first that are all bad for the same reason; false: it is not. */
+static bool hold_back(const doppel_error *what) {
     size_t count = reported.first_count;
-    if (args_flag(args, "strict") || args_flag(args, "allow-bad"))
-        return false;
-    if (what->line ? what->line != reported.bad + 1 || count != reported.bad || count == MOST_REPORTED ||
-                         (count && strcmp(what->message, reported.first[0].message) != 0)
-                   : what->code != DOPPEL_ERROR_INPUT)
+    if (what->line != reported.bad + 1 || count != reported.bad || count == MOST_REPORTED ||
+        (count && strcmp(what->message, reported.first[0].message) != 0))
         return false;
     reported.first[reported.first_count++] = *what;
     return true;
@@ -155,8 +152,10 @@ bool check_split_keys(const cli_args *args) {
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
     bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
     bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
-    if (!hold_back(what, args) && (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED))
+    if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
+    if (what->code != DOPPEL_OK)
+        reported.whole_file = *what;
     reported.closed_files += closed;
     if (what->code != DOPPEL_OK && !reported.operand_left_out)
         reported.operand_left_out = is_operand(args, what);
@@ -172,7 +171,7 @@ static void on_bad(const doppel_error *what, void *user) {
     if (!what->line) {
         on_bad_file(what, user);
     } else if (what->code != DOPPEL_OK) {
-        if (hold_back(what, user)) {
+        if (!args_flag(user, "strict") && !args_flag(user, "allow-bad") && hold_back(what)) {
             reported.bad++;
             return;
         }
@@ -323,9 +322,16 @@ static void report_counts(const doppel_input_counts *counts) {
         message("%s", text);
 }
 
-/* The exit code of a run. What `strict` stopped at has been reported already. */
-static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
-    bool named = status == DOPPEL_ERROR_INPUT && strict && reported.left_out;
+/* Whether the error that ended a run, if one did, has been reported already: what `strict` stopped at, or the one file
+ * that there is. */
+static bool is_reported(doppel_status status, bool strict, const doppel_error *error) {
+    return status == DOPPEL_ERROR_INPUT &&
+           ((strict && reported.left_out) ||
+            (!strcmp(error->file, reported.whole_file.file) && !strcmp(error->message, reported.whole_file.message)));
+}
+
+/* The exit code of a run. */
+static int end_run(doppel_status status, bool named, const doppel_error *error, const doppel_input_counts *counts) {
     if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
@@ -343,11 +349,13 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
     reported.failed = status != DOPPEL_OK;
     if (status == DOPPEL_ERROR_INPUT && reported.first_count && !strcmp(reported.file, error->file))
         reported.first_count = reported.bad = 0;
+    bool named = is_reported(status, options->strict, error);
     if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
         report_unnamed();
-        report_counts(counts);
+        if (!named || options->strict)
+            report_counts(counts);
     }
-    return end_run(status, options->strict, error, counts);
+    return end_run(status, named, error, counts);
 }
 
 bool reading_failed(void) {
