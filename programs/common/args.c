@@ -366,7 +366,29 @@ static bool promises_other(const cli_option *option, const char *path) {
     return false;
 }
 
-static bool check_value(const cli_option *option, const char *value) {
+bool name_ends_in(const char *path, size_t length, const char *ending) {
+    size_t size = strlen(ending);
+    return length > size && !strncasecmp(path + length - size, ending, size);
+}
+
+bool check_jsonl_name(const cli_args *args, const char *option, const char *path) {
+    const char *format = doppel_input_format(path);
+    if (!format || !strcmp(format, "JSONL"))
+        return true;
+    size_t length = strlen(path);
+    const char *packed = name_ends_in(path, length, ".gz") ? ".gz" : name_ends_in(path, length, ".zst") ? ".zst" : "";
+    length -= strlen(packed);
+    const char *ending = memrchr(path, '.', length);
+    bool is_page = !strcmp(format, "HTML") && find_option(args, "html", 4, 0) != SIZE_MAX;
+    if (is_page)
+        message("--%s %s: JSONL is written; did you mean --html %s?", option, path, path);
+    else
+        message("--%s %s: JSONL is written; choose a name such as %.*s.jsonl%s", option, path, (int)(ending - path),
+                path, packed);
+    return false;
+}
+
+static bool check_value(const cli_args *args, const cli_option *option, const char *value) {
     uint64_t number;
     if (option->kind == OPTION_COUNT && !parse_number(value, &number)) {
         message("--%s takes a whole number, not \"%s\"", option->name, value);
@@ -386,13 +408,14 @@ static bool check_value(const cli_option *option, const char *value) {
                 number < 64 ? 'G' : 'M');
         return false;
     }
-    bool written = option->kind == OPTION_OUTPUT || option->kind == OPTION_TABLE;
+    bool lines = option->kind == OPTION_LINES;
+    bool written = lines || option->kind == OPTION_OUTPUT || option->kind == OPTION_TABLE;
     /* A script's variable that is not set; with a name after it, the path would begin in the root folder. */
     if (!*value && (written || option->kind == OPTION_FILE || option->kind == OPTION_FILES)) {
         message("--%s takes the name of a file or folder, which is empty here", option->name);
         return false;
     }
-    return !written || !promises_other(option, value);
+    return !written || (!promises_other(option, value) && (!lines || check_jsonl_name(args, option->name, value)));
 }
 
 /* Adds names to those that were given before; false: out of memory. */
@@ -409,7 +432,7 @@ static bool join_names(cli_args *args, size_t i, const char *value) {
  * guess. */
 static bool note_value(cli_args *args, size_t i, const char *value) {
     const cli_option *option = option_at(args, i);
-    if (!check_value(option, value))
+    if (!check_value(args, option, value))
         return false;
     if (option->kind == OPTION_LIST || option->kind == OPTION_FILES) {
         args->again[args->again_count++] = option->name;

@@ -15,7 +15,8 @@ typedef enum cli_kind {
     OPTION_TEXT,
     OPTION_FILE,   /* completed by the shell */
     OPTION_OUTPUT, /* a file that is written; one whose name promises what cannot be written is refused */
-    OPTION_TABLE,  /* the same, and Parquet can be written where there are tables (embed.h) */
+    OPTION_LINES,  /* the same, of JSON lines: names of other formats are refused */
+    OPTION_TABLE,  /* the same as OUTPUT, and Parquet can be written where there are tables (embed.h) */
     OPTION_COUNT,  /* a whole number, checked */
     OPTION_MANY,   /* a whole number, with K, M, G or T (times 1000 each) after it; checked */
     OPTION_SIZE,   /* bytes: a whole number, with K, M, G, T (times 1024 each), KB, KiB and so on after it; checked */
@@ -100,6 +101,12 @@ const char **args_all(const cli_args *args, const char *name, size_t *count);
 uint64_t args_number(const cli_args *args, const char *name, uint64_t otherwise);
 /* Whether such an option is not given, or not 0, for those of which 0 would mean the default. Else prints a message. */
 bool args_positive(const cli_args *args, const char *name);
+
+/* Whether the first `length` bytes of a name end so, in any case, and are longer. */
+bool name_ends_in(const char *path, size_t length, const char *ending);
+
+/* Whether a file for JSON lines, the value of an option, has no name of another format. Else prints a message. */
+bool check_jsonl_name(const cli_args *args, const char *option, const char *path);
 
 /* The value of an option that takes a share above 0 and up to 1; *share is unchanged if it is not given. Prints a
  * message and returns false for anything else. */

@@ -251,8 +251,8 @@ static void bash_options(FILE *file, const cli_option *options) {
 }
 
 static bool takes_file(const cli_option *option) {
-    return option->kind == OPTION_FILE || option->kind == OPTION_OUTPUT || option->kind == OPTION_TABLE ||
-           option->kind == OPTION_FILES;
+    return option->kind == OPTION_FILE || option->kind == OPTION_OUTPUT || option->kind == OPTION_LINES ||
+           option->kind == OPTION_TABLE || option->kind == OPTION_FILES;
 }
 
 /* Options that take a value other than a file. */

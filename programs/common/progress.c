@@ -19,6 +19,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     const char *what;
+    unsigned step, steps; /* 0: there are no others */
     bool active, shown, terminal;
     double begun, last;
     uint64_t limit; /* at most this many documents are read; 0: all */
@@ -38,7 +39,13 @@ static void begin(const char *what) {
 }
 
 void progress_begin(const char *what) {
+    progress_begin_step(what, 0, 0);
+}
+
+void progress_begin_step(const char *what, unsigned number, unsigned steps) {
     pthread_mutex_lock(&lock);
+    line.step = number;
+    line.steps = steps;
     line.active = !message_quiet;
     line.terminal = isatty(STDERR_FILENO);
     begin(what);
@@ -93,8 +100,17 @@ __attribute__((format(printf, 2, 3))) static void put(line_text *to, const char 
         to->length = sizeof to->text - 1;
 }
 
+/* "reading", or "reading (1 of 3)" */
+static void put_what(line_text *to) {
+    put(to, "%s", line.what);
+    if (line.steps)
+        put(to, " (%u of %u)", line.step, line.steps);
+}
+
 static void put_left(line_text *to, double seconds) {
     unsigned long left = (unsigned long)seconds;
+    if (!left)
+        return;
     if (left >= 3600)
         put(to, ", %lu h %02lu min left", left / 3600, left / 60 % 60);
     else if (left >= 60)
@@ -137,7 +153,8 @@ static void show_documents(uint64_t bytes, uint64_t total, uint64_t documents) {
     line_text text = {.length = 0};
     if (!is_due(time))
         return;
-    put(&text, "%s: %llu documents", line.what, (unsigned long long)documents);
+    put_what(&text);
+    put(&text, ": %llu documents", (unsigned long long)documents);
     line_text brief = text;
     put(&text, ", %.0f MB, %.0f MB/s", megabytes, megabytes / seconds);
     double left = seconds_left(seconds, bytes, total, documents);
@@ -154,10 +171,11 @@ static void show_part(uint64_t done, uint64_t total) {
     if (!is_due(time))
         return;
     double share = total && done < total ? (double)done / (double)total : 1;
+    put_what(&text);
     if (total)
-        put(&text, "%s: %.0f %%", line.what, 100 * share);
+        put(&text, ": %.0f %%", 100 * share);
     else
-        put(&text, "%s: %.1f million, %.1f million/s", line.what, (double)done * 1e-6, (double)done * 1e-6 / seconds);
+        put(&text, ": %.1f million, %.1f million/s", (double)done * 1e-6, (double)done * 1e-6 / seconds);
     if (total && share > 0)
         put_left(&text, seconds * (1 - share) / share);
     show(&text, &text, time);

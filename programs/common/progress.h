@@ -8,6 +8,9 @@
 /* Begins; `what` is done, e.g. "reading", comes first in the line. Without it the other calls do nothing. */
 void progress_begin(const char *what);
 
+/* The same for one of several steps, by its number from 1 on: the time left is that of this step. */
+void progress_begin_step(const char *what, unsigned number, unsigned steps);
+
 /* Begins again as `what`, unless that is being done already. */
 void progress_change(const char *what);
 

@@ -22,7 +22,7 @@ const cli_option dedup_options[] = {
      "instead of --output: write one file for each input, with the same name, below this folder; a name that ends in "
      ".bz2 or .xz gets .zst instead; formats other than JSONL, CSV, TSV and lines become JSONL, in NAME.jsonl (a JSON "
      "array too: x.json.jsonl)"},
-    {"removed", 0, OPTION_OUTPUT, "FILE",
+    {"removed", 0, OPTION_LINES, "FILE",
      "write a line for each removed document: its id, the id of its original, and the reason; makes --output optional"},
     {"removed-documents", 0, OPTION_OUTPUT, "FILE",
      "write the removed documents themselves, in the format of the kept ones; makes --output optional"},
@@ -293,7 +293,7 @@ static doppel_status write_documents(dedup_job *job, doppel_error *error) {
 
 static int write_outputs(dedup_job *job) {
     doppel_error error = {0};
-    progress_begin("writing");
+    batch_begin_step(&job->b, STEP_WRITE);
     doppel_status status = job->list ? list_removed(job) : DOPPEL_OK;
     if (status == DOPPEL_OK)
         status = write_documents(job, &error);
@@ -366,7 +366,7 @@ static int decide_and_write_tables(dedup_job *job) {
         code = batch_decide(&job->b);
     if (code == EXIT_DONE && job->list)
         code = batch_end(list_removed(job), &error);
-    progress_begin("writing");
+    batch_begin_step(&job->b, STEP_WRITE);
     if (code == EXIT_DONE)
         code = batch_end(write_tables(job, &error), &error);
     progress_end();

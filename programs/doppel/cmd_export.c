@@ -160,10 +160,7 @@ static int print_summary(const export_job *job, int code) {
 
 static int check_usage(const cli_args *args) {
     const char *output = args_text(args, "output");
-    if (!check_json(args) || !check_output("output", output, args_text(args, "index")) ||
-        (output && !check_jsonl_name(output)))
-        return EXIT_USAGE;
-    return EXIT_DONE;
+    return check_json(args) && check_output("output", output, args_text(args, "index")) ? EXIT_DONE : EXIT_USAGE;
 }
 
 int cmd_export(const cli_args *args) {

@@ -21,7 +21,7 @@ const cli_option join_options[] = {
     {"rotate", 0, OPTION_COUNT, "N",
      "the classic approximate method: sort N rotations (0: one per bit), compare neighbours; reports its recall"},
     {"window", 0, OPTION_COUNT, "W", "with --rotate: compare each with the W that follow it (default 1)"},
-    OUTPUT_OPTION,
+    {"output", 'o', OPTION_OUTPUT, "FILE", "write to this file instead of stdout; it appears once it is complete"},
     {"memory", 0, OPTION_MEMORY, "BYTES",
      "use about this much memory to join, then temporary files (default: half of the free memory)"},
     TMP_OPTION,

@@ -63,7 +63,7 @@ static doppel_status write_pairs(const doppel_near *pairs, size_t count, void *u
 
 static int find_pairs(pairs_job *job) {
     doppel_error error = {0};
-    progress_begin("comparing");
+    batch_begin_step(&job->b, STEP_COMPARE);
     doppel_status status =
         doppel_batch_find_pairs(job->b.batch, args_flag(job->b.args, "collapse"), write_pairs, job, &error);
     progress_end();

@@ -47,10 +47,10 @@ const cli_option trim_options[] = {
      "--unit passage, those with fewer than --words words are matched as a whole. To remove near-copies of whole "
      "documents, use doppel dedup --against FILE"},
     AGAINST_OPTIONS,
-    {"spans", 0, OPTION_OUTPUT, "FILE",
+    {"spans", 0, OPTION_LINES, "FILE",
      "write a line for each span that is cut: {\"id\",\"start\",\"end\",\"words\",\"originalId\",\"originalStart\"}, "
      "in bytes of the original text; reads the inputs once more"},
-    {"dropped", 0, OPTION_OUTPUT, "FILE",
+    {"dropped", 0, OPTION_LINES, "FILE",
      "write a line for each document that is dropped or left empty: why, and originalId, the document its first span "
      "is from; reads the inputs once more"},
     {"annotate", 0, OPTION_FLAG, NULL,

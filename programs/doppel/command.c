@@ -113,7 +113,8 @@ static int run_option(int argc, char **argv) {
 static int run_command(const cli_command *command, int argc, char **argv) {
     cli_args args;
     int code;
-    if (!args_parse(&args, command, doppel_manual.common, argc, argv)) {
+    if (!args_parse(&args, command, doppel_manual.common, argc, argv) ||
+        (!args_flag(&args, "help") && !check_split_keys(&args))) {
         code = args.failure;
     } else if (args_flag(&args, "help")) {
         help_command(stdout, &doppel_manual, command);

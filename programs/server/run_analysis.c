@@ -126,7 +126,9 @@ static doppel_status read_batch(pairs *p, double similarity, run_result *result,
     doppel_status status = doppel_batch_create(&options, batch, error);
     if (status == DOPPEL_OK)
         status = doppel_batch_read(*batch, &input->path, 1, false, &counts, error);
-    if (status == DOPPEL_OK && counts.unopened)
+    /* The beginning of a file that is still coming in may end within its array. */
+    result->cut = counts.unopened && input->limit && counts.documents;
+    if (status == DOPPEL_OK && counts.unopened && !result->cut)
         status = fail(error, DOPPEL_ERROR_INPUT, "the file cannot be read to its end");
     result->documents = status == DOPPEL_OK ? doppel_batch_count(*batch) : 0;
     result->bad = counts.bad;

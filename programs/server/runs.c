@@ -214,8 +214,8 @@ static void *analyse_in_steps(void *user) {
         run_result *result = analyse(r, limit, &from, &status, &error);
         if (run_is_stopped(r))
             break;
-        /* With a limit, a file is not refused however many of its records are bad. */
-        to_the_end = whole && limit && status == DOPPEL_OK && result->whole && result->bad;
+        /* With a limit, a file is not refused however many of its records are bad, or if its end is missing. */
+        to_the_end = whole && limit && status == DOPPEL_OK && result->whole && (result->bad || result->cut);
         if (result && (!whole || to_the_end))
             result->whole = false;
         if (status != DOPPEL_OK && (limit || !whole)) { /* the beginning of a file may be unusable by itself */

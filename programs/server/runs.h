@@ -65,6 +65,7 @@ typedef struct run_result {
     uint64_t documents, bad;
     uint64_t empty; /* documents without words */
     bool whole;     /* of all documents of the file; else of its beginning */
+    bool cut;       /* the file, as far as it was there, could not be read to its end */
     run_step own;   /* at the run's similarity */
     int from;       /* the lowest step that is known; RUN_STEPS: none */
     run_step step[RUN_STEPS];

@@ -29,7 +29,12 @@ doppel remove -q --index seen typo
 echo "exit $?"
 echo "== several keys as several words"
 printf 'nr,question,answer\n1,what is it,some words\n' >qa.csv
+rm -f out.csv
 doppel dedup --text-key question answer qa.csv -o out.csv
 echo "exit $?"
+[ ! -e out.csv ]
+printf '{"question":"what is it, answer me","b":1}\n' >qa.jsonl
+doppel dedup -q --text-key question answer qa.jsonl -o - # "answer" is in the text only
+doppel dedup -q --text-key question b qa.jsonl -o -
 doppel dedup --text-key question other.csv qa.csv -o out.csv
 doppel dedup 'nothing*.csv' qa.csv --text-key question -o out.csv

@@ -746,6 +746,34 @@ class Runs(RunTest):
         self.assertIn("20000 of 20050 records are bad", run["why"])
         self.delete(run)
 
+    def test_an_array_that_is_cut_off(self):
+        """A file that ends before its array is one that failed, in the first step or a later one; while more of it is to come, its beginning counts."""
+        small, large = (json.dumps([{"id": number, "text": words.text(f"cut{number}") * times} for number in range(20)]) for times in (1, 200))
+        for body in (small[:-1], small[:-100], large[:-1], large[:-100]):
+            run = self.finish(self.upload(body.encode(), "?name=cut.json"))
+            self.assertEqual(run["state"], "failed", len(body))
+            self.assertIn("cannot be read to its end", run["why"])
+            self.delete(run)
+        body, name, seen = large[:-1].encode(), "slow-0123456789cut", {"version": 0, "documents": 0}
+        link = self.server.connect()
+        link.putrequest("POST", f"/v1/runs?id={name}&name=slow.json")
+        link.putheader("Content-Type", "application/octet-stream")
+        link.putheader("Content-Length", str(len(body)))
+        link.endheaders()
+        link.send(body[:len(body) // 2])
+        for _ in range(100):
+            status, _, run = self.server.get(f"/v1/runs/{name}/events?after={seen['version']}")
+            seen = run if status == 200 else seen
+            if seen["documents"]:
+                break
+            time.sleep(0.05)
+        self.assertTrue(seen["state"] == "receiving" and seen["documents"] in range(1, 20), seen)
+        link.send(body[len(body) // 2:])
+        run = self.finish(json.loads(link.getresponse().read()))
+        link.close()
+        self.assertEqual(run["state"], "failed")
+        self.delete(run)
+
     def test_word_documents_and_spreadsheets(self):
         """A Word document is read by the name of the file, as the command does; what cannot be read is refused without options of the command."""
         with io.BytesIO() as made:

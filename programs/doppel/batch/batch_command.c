@@ -223,12 +223,18 @@ void batch_hint_resume(const cli_args *args, int code) {
         message("run the same command with --resume to continue");
 }
 
+void batch_begin_step(const batch_command *b, unsigned step) {
+    static const char *const what[] = {[STEP_READ] = "reading", [STEP_COMPARE] = "comparing", [STEP_WRITE] = "writing"};
+    bool writes = !strcmp(b->args->command->name, "dedup");
+    progress_begin_step(what[step], step, writes ? STEP_WRITE : STEP_COMPARE);
+}
+
 /* Reads paths. Returns an exit code; *usable: there is something to continue with. */
 static int batch_read(batch_command *b, const char *const *paths, size_t count, bool known, bool *usable) {
     doppel_input_counts counts = {0};
     doppel_error error = {0};
     progress_limit(known ? 0 : b->options.limit);
-    progress_begin("reading");
+    batch_begin_step(b, STEP_READ);
     doppel_status status = doppel_batch_read(b->batch, paths, count, known, &counts, &error);
     int code = reading_ended(status, &b->input, &error, &counts);
     progress_limit(0);
@@ -315,7 +321,7 @@ void batch_warn_ids(const batch_command *b) {
 
 int batch_decide(batch_command *b) {
     doppel_error error = {0};
-    progress_begin("comparing");
+    batch_begin_step(b, STEP_COMPARE);
     doppel_status status = doppel_batch_decide(b->batch, &error);
     progress_end();
     if (status == DOPPEL_OK)

@@ -118,6 +118,10 @@ void batch_hint_resume(const cli_args *args, int code);
 /* Reports how many documents have the id of an earlier one, if any. */
 void batch_warn_ids(const batch_command *b);
 
+/* Begins the progress of a step: only dedup writes in one of its own. */
+enum { STEP_READ = 1, STEP_COMPARE, STEP_WRITE };
+void batch_begin_step(const batch_command *b, unsigned step);
+
 /* Decides, with progress. Returns an exit code. */
 int batch_decide(batch_command *b);
 

@@ -5,7 +5,7 @@
 #include "engine/engine_command.h"
 
 #define VERDICT_OPTIONS                                                                              \
-    {"output", 'o', OPTION_OUTPUT, "FILE", "write the verdicts to this file instead of stdout"},     \
+    {"output", 'o', OPTION_LINES, "FILE", "write the verdicts to this file instead of stdout"},      \
         {"print", 0, OPTION_TEXT, "FORM",                                                            \
          "text: a sentence for each document; jsonl (default: text on a terminal, else jsonl)"},     \
         {"batch", 0, OPTION_COUNT, "N", "give the engine up to N documents at once (default 1000)"}, \

@@ -113,7 +113,7 @@ static const char *given_key(const cli_args *args) {
     return NULL;
 }
 
-/* Whether the first line of a file has a name as a word of its own: a column, or a member of a record. */
+/* Whether the first line of a file has a name as a column, or as a member of a record. */
 static bool has_name(const char *path, const char *name) {
     char line[4096];
     size_t length = strlen(name);
@@ -121,22 +121,31 @@ static bool has_name(const char *path, const char *name) {
     bool found = false;
     if (!file || !fgets(line, sizeof line, file))
         *line = 0;
-    for (const char *p = line; !found && (p = strstr(p, name)); p += length)
-        found = (p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)p[length]);
+    for (const char *p = line; !found && (p = strstr(p, name)); p += length) {
+        const char *after = p + length;
+        found = (p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)*after);
+        if (*line == '{')
+            found = p[-1] == '"' && *after == '"' && after[1 + strspn(after + 1, " ")] == ':';
+    }
     if (file)
         fclose(file);
     return found;
 }
 
-/* An INPUT that is not there, but is a column of another: several keys of an option are one word. */
-static void hint_keys(const cli_args *args, const char *missing) {
+bool check_split_keys(const cli_args *args) {
     const char *option = given_key(args);
-    for (size_t i = 0; option && *missing && i < args->operand_count; i++)
-        if (has_name(args->operands[i], missing)) {
-            message("did you mean --%s %s,%s? Several keys are separated by commas", option, args_text(args, option),
-                    missing);
-            return;
-        }
+    for (size_t i = 0; option && i < args->operand_count; i++) {
+        const char *missing = args->operands[i];
+        if (!*missing || !strcmp(missing, "-") || !access(missing, F_OK))
+            continue;
+        for (size_t j = 0; j < args->operand_count; j++)
+            if (has_name(args->operands[j], missing)) {
+                message("%s: no such file; did you mean --%s %s,%s? Several keys are separated by commas", missing,
+                        option, args_text(args, option), missing);
+                return false;
+            }
+    }
+    return true;
 }
 
 /* Something about a whole file. */
@@ -148,8 +157,6 @@ static void on_bad_file(const doppel_error *what, const cli_args *args) {
     if (what->code != DOPPEL_OK)
         reported.whole_file = *what;
     reported.closed_files += closed;
-    if (closed && is_operand(args, what))
-        hint_keys(args, what->file);
     if (what->code != DOPPEL_OK && !reported.operand_left_out)
         reported.operand_left_out = is_operand(args, what);
 }

@@ -33,6 +33,10 @@ bool reading_failed(void);
  * command line. */
 void warn_unseen_option(const char *key, void *args);
 
+/* Prints a message and returns false when an INPUT that is not there is a column, or member, of another one: several
+ * keys of an option are one word. */
+bool check_split_keys(const cli_args *args);
+
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 

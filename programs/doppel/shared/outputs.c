@@ -349,11 +349,6 @@ bool check_outputs(const cli_args *args) {
     return true;
 }
 
-static bool ends_in(const char *path, size_t length, const char *ending) {
-    size_t size = strlen(ending);
-    return length > size && !strncasecmp(path + length - size, ending, size);
-}
-
 /* Whether a command that writes documents has only --removed or --removed-documents as output. */
 static bool wants_removed_alone(const cli_args *args) {
     return !args_text(args, "output") && !args_text(args, "output-dir") &&
@@ -371,19 +366,6 @@ bool check_json(const cli_args *args) {
 bool is_table_name(const char *path) {
     const embedded_tables *tables = get_tables();
     return tables && tables->read->claims(path, tables->read->user);
-}
-
-bool check_jsonl_name(const char *path) {
-    const char *format = doppel_input_format(path);
-    if (!format || !strcmp(format, "JSONL"))
-        return true;
-    size_t length = strlen(path);
-    const char *packed = ends_in(path, length, ".gz") ? ".gz" : ends_in(path, length, ".zst") ? ".zst" : "";
-    length -= strlen(packed);
-    const char *ending = memrchr(path, '.', length);
-    message("%s: documents are written as JSONL: choose a name such as %.*s.jsonl%s", path, (int)(ending - path), path,
-            packed);
-    return false;
 }
 
 /* Whether an input is a table, or a folder with one in it. */
@@ -419,11 +401,11 @@ static bool is_json_name(const char *path) {
     size_t length = strlen(path);
     const char *const packed[] = {".gz", ".zst", ".bz2", ".xz"};
     for (size_t i = 0; i < sizeof packed / sizeof *packed; i++)
-        if (ends_in(path, length, packed[i])) {
+        if (name_ends_in(path, length, packed[i])) {
             length -= strlen(packed[i]);
             break;
         }
-    return ends_in(path, length, ".json");
+    return name_ends_in(path, length, ".json");
 }
 
 void tell_jsonl(const cli_args *args) {
@@ -500,7 +482,7 @@ static bool check_documents_name(const cli_args *args, const char *option, const
             message("%s %s: give --%s the name of a file", out, is, option);
         return false;
     }
-    return rows && rows_go_to(args, out) ? check_rows_name(args, out) : check_jsonl_name(out);
+    return rows && rows_go_to(args, out) ? check_rows_name(args, out) : check_jsonl_name(args, option, out);
 }
 
 /* Prints a message and returns false when --removed-documents cannot be combined with the other options. */

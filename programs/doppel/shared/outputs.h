@@ -10,9 +10,9 @@
 
 /* ---- writing ---- */
 
-/* Options of commands that write to a file or stdout, and of those that use temporary files. */
+/* Options of commands that write JSON lines to a file or stdout, and of those that use temporary files. */
 #define OUTPUT_OPTION \
-    { "output", 'o', OPTION_OUTPUT, "FILE", "write to this file instead of stdout; it appears once it is complete" }
+    { "output", 'o', OPTION_LINES, "FILE", "write to this file instead of stdout; it appears once it is complete" }
 #define SUMMARY_OPTION \
     { "json", 0, OPTION_FLAG, NULL, "with --output: print a summary as one JSON object" }
 #define TMP_OPTION \
@@ -101,8 +101,6 @@ bool check_output(const char *option, const char *path, const char *input);
 /* Prints a message and returns false when --json, which prints a summary, is given without --output FILE. */
 bool check_json(const cli_args *args);
 
-/* Prints a message and returns false when JSONL would go under the name of another format. */
-bool check_jsonl_name(const char *path);
 /* Whether it is a name of a table, and tables can be written. */
 bool is_table_name(const char *path);
 
