@@ -209,6 +209,8 @@ void request_free(request *r);
 void work_on(request **list, size_t count);
 void work_on_adds(request **list, size_t count);
 
+/* Whether a Content-Type is this one, with parameters or without. */
+bool request_has_type(const char *given, const char *type);
 /* The Content-Type that is recommended for a body. */
 const char *body_type(const route_info *route);
 
