@@ -235,9 +235,9 @@ bool request_has_type(const char *given, const char *type) {
 }
 
 const char *body_type(const route_info *route) {
-    return route->body == BODY_LINES  ? "application/x-ndjson"
-           : route->body == BODY_FILE ? "application/octet-stream"
-                                      : "application/json";
+    return route->body == BODY_LINES                                    ? "application/x-ndjson"
+           : route->body == BODY_FILE || route->body == BODY_SMALL_FILE ? "application/octet-stream"
+                                                                        : "application/json";
 }
 
 static bool type_fits(request *r, const char *type) {
@@ -247,14 +247,15 @@ static bool type_fits(request *r, const char *type) {
     static const char *const files[] = {"application/octet-stream", "text/csv",         "text/tab-separated-values",
                                         "application/gzip",         "application/zstd", "application/x-bzip2",
                                         "application/x-xz",         "application/warc", "application/mbox",
- "application/x-tar"};
+                                        "application/x-tar"};
     body_kind kind = r->route->body;
-    if (kind != BODY_LINES && kind != BODY_FILE)
+    bool is_file = kind == BODY_FILE || kind == BODY_SMALL_FILE;
+    if (kind != BODY_LINES && !is_file)
         return type && request_has_type(type, "application/json");
     for (size_t i = 0; type && i < sizeof lines / sizeof *lines; i++)
         if (request_has_type(type, lines[i]))
             return true;
-    for (size_t i = 0; type && kind == BODY_FILE && i < sizeof files / sizeof *files; i++)
+    for (size_t i = 0; type && is_file && i < sizeof files / sizeof *files; i++)
         if (request_has_type(type, files[i]))
             return true;
     return false;

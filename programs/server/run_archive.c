@@ -4,8 +4,9 @@
  *     archive_create, archive_take ..., archive_end, archive_free
  *
  * Archives of the formats ustar, pax and GNU are read: regular files, with long names. A file is decompressed here,
- * where its size has limits. A file that cannot be taken is left out and listed with the reason; the others go on. A Word document, which the library
- * unpacks, is read once here: what it unpacks to has limits, and its text counts as the bytes of a file do.
+ * where its size has limits. A file that cannot be taken is left out and listed with the reason; the others go on. A
+ * Word document, which the library unpacks, is read once here: what it unpacks to has limits, and its text counts as
+ * the bytes of a file do.
  *
  * Bounded by --max-run: all bytes after decompression, ENTRY_BYTES for each file and folder, and texts of Word
  * documents. */
@@ -23,8 +24,8 @@
 #include <unistd.h>
 
 enum {
-    BLOCK = 512,           /* bytes of a header; files are filled up to whole ones */
-    ENTRY_BYTES = 4096,    /* that a file or folder takes on a disk, at least */
+    BLOCK = 512,        /* bytes of a header; files are filled up to whole ones */
+    ENTRY_BYTES = 4096, /* that a file or folder takes on a disk, at least */
     NAME_MOST = RUN_ID_SHOWN,
     EXTRA_MOST = 64 << 10, /* bytes of a long name, or of pax records */
     INPUTS_MOST = 1000,    /* files and folders at the top */
@@ -55,13 +56,13 @@ struct archive {
     request *request;
     file_run *run;
     char block[BLOCK];
-    size_t have;                /* bytes of the header */
-    uint64_t left;              /* bytes of the entry that have not arrived */
-    size_t padding;             /* and after it, up to a whole block */
-    bool in_entry, ended;       /* ended: what follows is padding */
+    size_t have;          /* bytes of the header */
+    uint64_t left;        /* bytes of the entry that have not arrived */
+    size_t padding;       /* and after it, up to a whole block */
+    bool in_entry, ended; /* ended: what follows is padding */
     entry_kind kind;
-    text_buffer extra;          /* of ENTRY_NAME, ENTRY_PAX */
-    text_buffer name;           /* of the current file */
+    text_buffer extra;                  /* of ENTRY_NAME, ENTRY_PAX */
+    text_buffer name;                   /* of the current file */
     bool has_name, has_size, is_sparse; /* what earlier entries say of the next file */
     uint64_t size;
     arriving_file arriving;

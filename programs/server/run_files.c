@@ -83,7 +83,7 @@ static doppel_status take_row(doppel_slice row, const doppel_near *near, void *u
 
 static doppel_status make_kept(output_file *o, doppel_batch *batch) {
     return o->run->rows ? doppel_batch_write_rows(batch, take_row, o, &o->error)
-                            : doppel_batch_write(batch, take_kept, o, &o->error);
+                        : doppel_batch_write(batch, take_kept, o, &o->error);
 }
 
 static doppel_status make_file(output_file *o, bool kept) {

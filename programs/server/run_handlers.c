@@ -156,9 +156,10 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "state", doppel_slice_of(states[r->state]));
     text_member_string(out, "why", doppel_slice_of(r->state == RUN_FAILED ? r->why : NULL));
     write_inputs(out, r);
-    text_member_string(out, "keptFormat", doppel_slice_of(!r->rows                  ? "jsonl"
-                                                          : !strcmp(r->rows, ".csv") ? "csv"
-                                                                                     : "tsv"));
+    text_member_string(out, "keptFormat",
+                       doppel_slice_of(!r->rows                   ? "jsonl"
+                                       : !strcmp(r->rows, ".csv") ? "csv"
+                                                                  : "tsv"));
     text_member_count(out, "version", r->version);
     text_member_count(out, "received", r->received);
     text_member_number(out, "similarity", r->similarity);

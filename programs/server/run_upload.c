@@ -15,8 +15,8 @@ enum {
 
 typedef struct upload {
     file_run *run;
-    text_buffer received;      /* not processed yet, compressed or not */
-    bool coding_known;         /* its first bytes were examined */
+    text_buffer received;           /* not processed yet, compressed or not */
+    bool coding_known;              /* its first bytes were examined */
     char beginning[BODY_BEGINNING]; /* of the file, decompressed */
     size_t beginning_length;
     archive *archive; /* NULL: it is one file */

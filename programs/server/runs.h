@@ -97,9 +97,9 @@ typedef struct run_result {
     uint64_t documents, bad;
     uint64_t empty; /* documents without words */
     run_unread_list unread;
-    bool whole;     /* of all documents of the file; else of its beginning */
-    run_step own;   /* at the run's similarity */
-    int from;       /* the lowest step that is known; RUN_STEPS: none */
+    bool whole;   /* of all documents of the file; else of its beginning */
+    run_step own; /* at the run's similarity */
+    int from;     /* the lowest step that is known; RUN_STEPS: none */
     run_step step[RUN_STEPS];
     doppel_edge example[RUN_STEPS][RUN_EXAMPLES];
     int examples[RUN_STEPS];
@@ -235,9 +235,9 @@ typedef struct file_run {
     char *fields_path; /* the file whose fields are shown; NULL: none has fields */
     const char *rows;  /* the ending of a table (.csv, .tsv, .tab): kept documents are rows; NULL: records */
     uint64_t began;    /* seconds since 1970 */
-    uint64_t used;       /* when a request for it last began or ended; guarded by the lock of all */
-    int file;            /* what is written to; -1: none */
-    pthread_t thread;    /* that analyses it, or did */
+    uint64_t used;     /* when a request for it last began or ended; guarded by the lock of all */
+    int file;          /* what is written to; -1: none */
+    pthread_t thread;  /* that analyses it, or did */
     bool has_thread;
     volatile int stop; /* RUN_STOP: the thread is to end */
     /* How it is analysed: changed only while no thread analyses it, and nothing else uses it. */

@@ -303,6 +303,7 @@ void handle_similar_to(request *r);
 void handle_batch(request *r);
 void handle_dedupe(request *r);
 void handle_compare(request *r);
+void handle_read_file(request *r);
 void handle_groups(request *r);
 void handle_stats(request *r);
 void handle_history(request *r);

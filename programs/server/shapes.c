@@ -480,7 +480,8 @@ static const shape_info shape_run_field = {
 
 static const field run_unread_fields[] = {
     {"file", ANY_STRING, .required = true, .help = "its name, as in ids; a long one is cut"},
-    {"line", NUMBER_OR_NULL, .required = true, .help = "of a record: its line or number; null: the file", .whole = true},
+    {"line", NUMBER_OR_NULL, .required = true, .help = "of a record: its line or number; null: the file",
+     .whole = true},
     {"why", ANY_STRING, .required = true, .help = "the reason"},
     {"onlyHere", ANY_BOOL, .required = true,
      .help = "whether doppel dedup may be able to read it: the server has limits, and runs no programs for PDF"},
@@ -584,6 +585,26 @@ static const field runs_fields[] = {
     COUNT("most", "runs that the server holds at most (--max-runs)"),
     END,
 };
+static const field read_document_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id; without one, the name of the file, or NAME:LINE of a record"},
+    {"url", STRING_OR_NULL, .required = true, .help = "its URL"},
+    {"title", STRING_OR_NULL, .required = true, .help = "its title"},
+    {"text", STRING_OR_NULL, .required = true, .help = "its text; null: it is a page"},
+    {"html", STRING_OR_NULL, .required = true, .help = "its page; null: it is a text"},
+    END,
+};
+static const shape_info shape_read_document = {
+    "ReadDocument", "A document of a file.", read_document_fields, false, false, NULL};
+
+static const field records_fields[] = {
+    {"documents", ANY_ARRAY, .required = true, .help = "the first ones", .shape = &shape_read_document},
+    {"more", ANY_BOOL, .required = true, .help = "whether the file has more of them"},
+    {"unread", ANY_ARRAY, .required = true, .help = "up to 100 records that could not be read",
+     .shape = &shape_run_unread},
+    END,
+};
+const shape_info shape_records = {"Records", "The documents of a file.", records_fields, false, false, NULL};
+
 const shape_info shape_runs = {"Runs", "All runs.", runs_fields, false, false, NULL};
 
 static const field run_text_fields[] = {
