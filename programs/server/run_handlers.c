@@ -155,6 +155,7 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "name", doppel_slice_of(r->name));
     text_member_string(out, "state", doppel_slice_of(states[r->state]));
     text_member_string(out, "why", doppel_slice_of(r->state == RUN_FAILED ? r->why : NULL));
+    text_member_bool(out, "archive", r->several);
     write_inputs(out, r);
     text_member_string(out, "keptFormat",
                        doppel_slice_of(!r->rows                   ? "jsonl"

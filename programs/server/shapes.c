@@ -501,6 +501,7 @@ static const field run_members[] = {
     {"state", ANY_STRING, .required = true, .help = "what the server is doing with it",
      .choices = "receiving|analysing|done|failed"},
     {"why", STRING_OR_NULL, .required = true, .help = "it failed"},
+    {"archive", ANY_BOOL, .required = true, .help = "whether it was sent as an archive of several files"},
     {"inputs", ANY_ARRAY, .required = true,
      .help = "what is read: the name of the file, or the files and folders at the top of the archive, as doppel dedup "
              "would be given them",
