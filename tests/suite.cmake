@@ -61,7 +61,7 @@ endif()
 
 # The server, as a process of its own.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  set(server_names routes lists history runs client same bad_input other_sites operation store)
+  set(server_names routes lists history runs folders client same bad_input other_sites operation store)
   if(only)
     set(server_names routes same)
   endif()

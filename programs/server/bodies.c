@@ -27,6 +27,21 @@ body_coding body_coding_of(const char *name) {
     return strcasecmp(name, "zstd") != 0 ? CODING_UNKNOWN : CODING_ZSTD;
 }
 
+body_coding body_coding_at(const char *bytes, size_t length) {
+    static const char skippable[] = "\x2a\x4d\x18"; /* after a byte of 0x50 to 0x5F */
+    if (length >= 2 && !memcmp(bytes, "\x1f\x8b", 2))
+        return CODING_GZIP;
+    if (length >= 4 && (!memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
+                        (((unsigned char)*bytes & 0xF0) == 0x50 && !memcmp(bytes + 1, skippable, 3))))
+        return CODING_ZSTD;
+    if (length >= 6 && !memcmp(bytes, "\xfd\x37zXZ", 6))
+        return CODING_XZ;
+    bool bzip2 =
+        length >= BODY_BEGINNING && !memcmp(bytes, "BZh", 3) &&
+        (!memcmp(bytes + 4, "\x31\x41\x59\x26\x53\x59", 6) || !memcmp(bytes + 4, "\x17\x72\x45\x38\x50\x90", 6));
+    return bzip2 ? CODING_BZIP2 : CODING_PLAIN;
+}
+
 static void *gzip_create(void) {
     z_stream *stream = calloc(1, sizeof *stream);
     if (stream && inflateInit2(stream, GZIP_ONLY) != Z_OK) {

@@ -41,6 +41,11 @@ typedef enum body_result {
 /* The coding of a Content-Encoding header; NULL: plain. */
 body_coding body_coding_of(const char *name);
 
+/* How a file is compressed, by its first BODY_BEGINNING bytes (all, where it has fewer), as dp_stream_open detects it.
+ */
+enum { BODY_BEGINNING = 10 };
+body_coding body_coding_at(const char *bytes, size_t length);
+
 /* BODY_NO_MEMORY, or BODY_FINE. Free it in any case. */
 body_result body_begin(body *b, body_coding coding);
 

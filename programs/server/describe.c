@@ -258,12 +258,16 @@ static void write_parameters(text_buffer *out, const route_info *r, bool below) 
     text_put(out, "]");
 }
 
+static bool is_file(const route_info *r) {
+    return r->body == BODY_FILE || r->body == BODY_SMALL_FILE;
+}
+
 /* The example of a body: lines, and files, as one string. */
 static void write_body_example(text_buffer *out, const route_info *r) {
     if (!r->example.body)
         return;
     text_put(out, ",\"example\":");
-    if (r->body == BODY_LINES || r->body == BODY_FILE)
+    if (r->body == BODY_LINES || is_file(r))
         text_string(out, doppel_slice_of(r->example.body));
     else
         text_put(out, r->example.body);
@@ -277,7 +281,7 @@ static void write_body(text_buffer *out, const route_info *r, bool below) {
     text_format(out,
                 "{\"required\":%s,\"content\":{\"%s\":{\"schema\":", r->body == BODY_JSON_OPTIONAL ? "false" : "true",
                 body_type(r));
-    if (r->body == BODY_FILE)
+    if (is_file(r))
         text_put(out, "{\"type\":\"string\",\"format\":\"binary\"}");
     else if (r->body == BODY_LINES)
         text_put(out, "{\"type\":\"string\"}");
@@ -558,7 +562,7 @@ static void print_parameters(text_buffer *out, const route_info *r) {
 /* A curl that sends the example of a route, and what it prints. Bodies of lines come from printf. */
 static void print_example(text_buffer *out, const route_info *r) {
     const route_example *e = &r->example;
-    bool lines = r->body == BODY_LINES || r->body == BODY_FILE;
+    bool lines = r->body == BODY_LINES || is_file(r);
     text_put(out, "\n```console\n$ ");
     for (const char *at = lines ? e->body : ""; *at;) { /* each line by itself, so that they can be read */
         size_t length = strcspn(at, "\n");

@@ -229,15 +229,15 @@ static bool take_parameters(request *r, char *query) {
 
 /* ---- headers of the body ---- */
 
-static bool is_type(const char *given, const char *type) {
+bool request_has_type(const char *given, const char *type) {
     size_t length = strlen(type);
     return !strncasecmp(given, type, length) && (!given[length] || given[length] == ';' || given[length] == ' ');
 }
 
 const char *body_type(const route_info *route) {
-    return route->body == BODY_LINES  ? "application/x-ndjson"
-           : route->body == BODY_FILE ? "application/octet-stream"
-                                      : "application/json";
+    return route->body == BODY_LINES                                    ? "application/x-ndjson"
+           : route->body == BODY_FILE || route->body == BODY_SMALL_FILE ? "application/octet-stream"
+                                                                        : "application/json";
 }
 
 static bool type_fits(request *r, const char *type) {
@@ -246,15 +246,17 @@ static bool type_fits(request *r, const char *type) {
     /* No type here can be that of a form. */
     static const char *const files[] = {"application/octet-stream", "text/csv",         "text/tab-separated-values",
                                         "application/gzip",         "application/zstd", "application/x-bzip2",
-                                        "application/x-xz",         "application/warc", "application/mbox"};
+                                        "application/x-xz",         "application/warc", "application/mbox",
+                                        "application/x-tar"};
     body_kind kind = r->route->body;
-    if (kind != BODY_LINES && kind != BODY_FILE)
-        return type && is_type(type, "application/json");
+    bool is_file = kind == BODY_FILE || kind == BODY_SMALL_FILE;
+    if (kind != BODY_LINES && !is_file)
+        return type && request_has_type(type, "application/json");
     for (size_t i = 0; type && i < sizeof lines / sizeof *lines; i++)
-        if (is_type(type, lines[i]))
+        if (request_has_type(type, lines[i]))
             return true;
-    for (size_t i = 0; type && kind == BODY_FILE && i < sizeof files / sizeof *files; i++)
-        if (is_type(type, files[i]))
+    for (size_t i = 0; type && is_file && i < sizeof files / sizeof *files; i++)
+        if (request_has_type(type, files[i]))
             return true;
     return false;
 }

@@ -160,6 +160,26 @@ const route_info routes[] = {
                  "the new harbour.\"}}",
                  "{...,\"similarity\":0.3333333333333333,...,\"passages\":[{...,\"words\":6}]}"},
      .answers = {{200, &shape_compared, "the measures"}}},
+    {"POST", "/v1/records", "Read the documents of a file",
+     "As doppel dedup reads them: text, HTML, .docx, JSONL, JSON, CSV, TSV, WARC, mbox, detected by the extension of "
+     "name or the first bytes; gzip, zstd, bzip2 and xz are decompressed. Nothing is stored. A file that cannot be "
+     "read "
+     "is a problem that says why. Of a page, /v1/compare and /v1/check take the html.",
+     RIGHT_READ, BODY_SMALL_FILE, NULL, false, DISPATCH_WORKER, handle_read_file,
+     .parameters = {{.name = "name", .help = "of the file", .example = "note.txt", .least = 1, .most = 255},
+                    {.name = "limit",
+                     .help = "at most this many documents",
+                     .otherwise = "10",
+                     .least = 1,
+                     .most = 1000,
+                     .whole = true},
+                    TEXT_KEY,
+                    ID_KEY},
+     .operation = "readFile", .tag = "comparing",
+     .example = {"/v1/records?name=note.txt", "The ferry is back in the old harbour.\n",
+                 "{\"documents\":[{\"id\":\"note.txt\",...,\"text\":\"The ferry is back in the old "
+                 "harbour.\\n\",\"html\":null}],\"more\":false,\"unread\":[]}"},
+     .answers = {{200, &shape_records, "the documents"}}},
     {"GET", "/v1/groups", "List the largest groups", "Originals with the most copies.", RIGHT_READ, BODY_NONE, NULL,
      true, DISPATCH_WORKER, handle_groups, .parameters = {LIMIT("20", 1000)}, .operation = "listGroups",
      .tag = "documents",
@@ -206,11 +226,17 @@ const route_info routes[] = {
      .answers = {{201, &shape_backup, "where it is"},
                  {501, &shape_problem,
                   "the server was started without a folder for backups, or the index does not support them"}}},
-    {"POST", "/v1/runs", "Deduplicate a file",
+    {"POST", "/v1/runs", "Deduplicate a file or a folder",
      "The file is analysed while it arrives, and nothing is added to an index. Takes any format that doppel dedup "
      "reads, "
      "detected by the extension of name, by a Content-Type of CSV or TSV, or by the first bytes; gzip, zstd, bzip2 and "
-     "xz are decompressed. A document without an id is NAME:LINE. The run is deleted after an hour (--run-ttl), when "
+     "xz are decompressed. A document without an id is NAME:LINE. Several files, or a folder, are sent as a tar "
+     "archive "
+     "(Content-Type: application/x-tar): each is read as in a folder, ids have the names in the archive, and what "
+     "cannot "
+     "be read is in `unread`; tar -cf - essays | curl -f -T - -X POST -H 'Content-Type: application/x-tar' "
+     "'localhost:7700/v1/runs?answer=kept' gives what doppel dedup essays writes. The run is deleted after an hour "
+     "(--run-ttl), when "
      "its "
      "upload breaks off, and, where another file needs its place, once it is finished and has not been requested for a "
      "minute (--run-idle). To watch a run while its file is sent, choose its id. With answer, one request does it all: "

@@ -11,8 +11,8 @@ struct request;
 typedef enum right_kind { RIGHT_NONE, RIGHT_READ, RIGHT_WRITE, RIGHT_ADMIN } right_kind;
 extern const char *const right_names[]; /* "" for RIGHT_NONE */
 
-/* BODY_LINES: NDJSON; BODY_FILE: any file of documents. */
-typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE } body_kind;
+/* BODY_LINES: NDJSON; BODY_FILE: any file of documents; BODY_SMALL_FILE: one that is held in memory. */
+typedef enum body_kind { BODY_NONE, BODY_JSON, BODY_JSON_OPTIONAL, BODY_LINES, BODY_FILE, BODY_SMALL_FILE } body_kind;
 
 /* Where a request is processed: in the thread that received it (a worker for large bodies), by a worker, together with
  * other adds, once a run has a new version, or by the thread that makes the files of runs. */
@@ -61,7 +61,7 @@ extern const shape_info shape_document, shape_record, shape_comparison, shape_re
 extern const shape_info shape_verdict, shape_stored, shape_listed, shape_copies, shape_similar, shape_folded,
     shape_compared, shape_groups, shape_stats, shape_history, shape_index, shape_indexes, shape_backup, shape_health,
     shape_line, shape_problem, shape_removed, shape_done, shape_session, shape_run, shape_run_examples,
-    shape_run_groups, shape_run_pair, shape_run_document, shape_runs;
+    shape_run_groups, shape_run_pair, shape_run_document, shape_runs, shape_records;
 
 /* ---- problems ---- */
 

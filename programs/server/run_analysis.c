@@ -50,6 +50,7 @@ static bool is_stopped(const run_input *input) {
 
 typedef struct pairs {
     const run_input *input;
+    run_unread_list *unread; /* of the result */
     doppel_input_options reads;
     doppel_edge *edge;
     size_t count, room;
@@ -88,6 +89,12 @@ static doppel_status take_pairs(const doppel_near *near, size_t count, void *use
     return DOPPEL_OK;
 }
 
+/* doppel_input_options.bad */
+static void note_unread(const doppel_error *what, void *user) {
+    pairs *p = user;
+    run_unread_take(p->unread, what, p->input->path, p->input->name);
+}
+
 /* Ends the search for pairs once its time is up, unless the run is being deleted. */
 static void watch_time(const char *stage, uint64_t done, uint64_t total, void *user) {
     pairs *p = user;
@@ -107,11 +114,16 @@ static bool took_too_long(const run_input *input) {
 static doppel_status read_batch(pairs *p, double similarity, run_result *result, doppel_batch **batch,
                                 doppel_error *error) {
     const run_input *input = p->input;
+    p->unread = &result->unread;
+    run_unread_free(p->unread); /* of an earlier reading */
     p->reads = (doppel_input_options){.size = sizeof p->reads,
                                       .threads = input->threads,
                                       .text_key = input->text_key,
                                       .id_key = input->id_key,
                                       .stop = input->stop,
+                                      .bad = note_unread,
+                                      .user = p,
+                                      .refuse_plain = input->several,
                                       .refuse_bad = !input->limit};
     const doppel_batch_options options = {.size = sizeof options,
                                           .similarity = similarity,
@@ -125,10 +137,10 @@ static doppel_status read_batch(pairs *p, double similarity, run_result *result,
     *batch = NULL;
     doppel_status status = doppel_batch_create(&options, batch, error);
     if (status == DOPPEL_OK)
-        status = doppel_batch_read(*batch, &input->path, 1, false, &counts, error);
+        status = doppel_batch_read(*batch, input->inputs, input->input_count, false, &counts, error);
     /* The beginning of a file that is still coming in may end within its array. */
     result->cut = counts.unopened && input->limit && counts.documents;
-    if (status == DOPPEL_OK && counts.unopened && !result->cut)
+    if (status == DOPPEL_OK && counts.unopened && !input->several && !result->cut)
         status = fail(error, DOPPEL_ERROR_INPUT, "the file cannot be read to its end");
     result->documents = status == DOPPEL_OK ? doppel_batch_count(*batch) : 0;
     result->bad = counts.bad;
@@ -616,6 +628,7 @@ doppel_status run_analyse(const run_input *input, run_result *result, doppel_err
 void run_result_free(run_result *result) {
     if (!result)
         return;
+    run_unread_free(&result->unread);
     if (result->kept >= 0)
         close(result->kept);
     if (result->pairs >= 0)

@@ -107,7 +107,8 @@ static doppel_status write_documents(document_writing *w, doppel_error *error) {
     const doppel_input_options reads = {
         .size = sizeof reads, .threads = 1, .text_key = input->text_key, .id_key = input->id_key, .stop = input->stop};
     const doppel_work work = {.user = w, .begin = begin, .document = take_document};
-    doppel_status status = w->count ? doppel_input_run(&input->path, 1, &reads, &work, NULL, error) : DOPPEL_OK;
+    doppel_status status =
+        w->count ? doppel_input_run(input->inputs, input->input_count, &reads, &work, NULL, error) : DOPPEL_OK;
     if (status == DOPPEL_ERROR_INTERRUPTED && w->position == w->count)
         status = DOPPEL_OK;
     if (status == DOPPEL_OK && w->position < w->count) {

@@ -165,8 +165,12 @@ static void read_table(run_fields *fields, const char *p, const char *end, bool 
     }
 }
 
-void run_fields_read(const char *path, bool is_table, run_fields *fields) {
+void run_fields_read(const char *path, run_fields *fields) {
     *fields = (run_fields){0};
+    if (!path)
+        return;
+    const char *format = doppel_input_format(path);
+    bool is_tsv = format && !strcmp(format, "TSV"), is_table = is_tsv || (format && !strcmp(format, "CSV"));
     char *bytes = malloc(BEGINNING + 2); /* an escape at the end points beyond it */
     int file = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t length = bytes && file >= 0 ? read(file, bytes, BEGINNING) : 0;
@@ -177,12 +181,11 @@ void run_fields_read(const char *path, bool is_table, run_fields *fields) {
         p += 3;
     const char *first = bytes ? pass_space(p, end) : end;
     bool is_json = !is_table && first < end && (*first == '{' || *first == '[');
-    const char *format = doppel_input_format(path);
     if ((is_json || is_table) && first < end && (fields->list = calloc(RUN_FIELDS, sizeof *fields->list))) {
         if (is_json)
             read_objects(fields, first, end);
         else
-            read_table(fields, p, end, format && !strcmp(format, "TSV"));
+            read_table(fields, p, end, is_tsv);
     }
     free(bytes);
 }

@@ -82,8 +82,8 @@ static doppel_status take_row(doppel_slice row, const doppel_near *near, void *u
 }
 
 static doppel_status make_kept(output_file *o, doppel_batch *batch) {
-    return o->run->is_table ? doppel_batch_write_rows(batch, take_row, o, &o->error)
-                            : doppel_batch_write(batch, take_kept, o, &o->error);
+    return o->run->rows ? doppel_batch_write_rows(batch, take_row, o, &o->error)
+                        : doppel_batch_write(batch, take_kept, o, &o->error);
 }
 
 static doppel_status make_file(output_file *o, bool kept) {
@@ -95,14 +95,14 @@ static doppel_status make_file(output_file *o, bool kept) {
                                         .stop = &run->stop};
     const doppel_batch_options options = {
         .size = sizeof options, .similarity = o->similarity, .tmp = run->folder, .memory = RUN_MEMORY, .input = &reads};
-    const char *path = run->path;
+    const char *const *inputs = (const char *const *)run->inputs;
     doppel_batch *batch = NULL;
     pthread_mutex_lock(&run->all->analysis);
     doppel_status status = doppel_batch_create(&options, &batch, &o->error);
-    if (status == DOPPEL_OK && kept && run->is_table)
-        status = doppel_batch_plan_rows(batch, &path, 1, &o->error);
+    if (status == DOPPEL_OK && kept && run->rows)
+        status = doppel_batch_plan_rows(batch, inputs, run->input_count, &o->error);
     if (status == DOPPEL_OK)
-        status = doppel_batch_read(batch, &path, 1, false, NULL, &o->error);
+        status = doppel_batch_read(batch, inputs, run->input_count, false, NULL, &o->error);
     if (status == DOPPEL_OK)
         status = doppel_batch_decide(batch, &o->error);
     if (status == DOPPEL_OK)
@@ -171,8 +171,8 @@ static void name_file(request *r, const file_run *run, const char *what, const c
 }
 
 static void answer_made(request *r, const file_run *run, bool kept) {
-    bool rows = kept && run->is_table;
-    const char *ending = rows ? strrchr(run->path, '.') : ".jsonl";
+    bool rows = kept && run->rows;
+    const char *ending = rows ? run->rows : ".jsonl";
     request_answer(r, 200);
     r->type = !rows                     ? "application/x-ndjson"
               : !strcmp(ending, ".csv") ? "text/csv; charset=utf-8"
@@ -185,7 +185,7 @@ void run_answer_file(request *r, file_run *run, bool kept) {
     o.similarity = request_choice(r, "similarity") ? request_number(r, "similarity") : run->similarity;
     r->spool = create_spool(r, run);
     text_string(&o.path, doppel_slice_of(run->path));
-    text_string(&o.name, doppel_slice_of(run->name));
+    text_string(&o.name, doppel_slice_of(run_shown_path(run)));
     doppel_status status = r->spool && !o.path.failed && !o.name.failed ? make_file(&o, kept) : DOPPEL_ERROR_MEMORY;
     if (status == DOPPEL_OK) {
         answer_made(r, run, kept);

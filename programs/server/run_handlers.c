@@ -95,10 +95,11 @@ static void write_thresholds(text_buffer *out, const run_result *result, double 
     text_put(out, "]");
 }
 
-static void write_result(text_buffer *out, const run_result *result, double similarity) {
+/* left_out: files that were not even stored. */
+static void write_result(text_buffer *out, const run_result *result, uint64_t left_out, double similarity) {
     text_member_count(out, "documents", result->documents);
     text_member_count(out, "empty", result->empty);
-    text_member_count(out, "bad", result->bad);
+    text_member_count(out, "bad", result->bad + left_out);
     text_member_bool(out, "whole", result->whole);
     write_step(out, result, &result->own);
     write_thresholds(out, result, similarity);
@@ -120,6 +121,28 @@ static void write_fields(text_buffer *out, const run_fields *fields) {
     text_member_string(out, "longestField", doppel_slice_of(longest ? longest->name : NULL));
 }
 
+/* The files and folders that are read, as the command is given them. */
+static void write_inputs(text_buffer *out, const file_run *r) {
+    size_t below = strlen(r->path);
+    text_member(out, "inputs");
+    text_put(out, "[");
+    if (!r->several)
+        text_string(out, doppel_slice_of(r->name));
+    for (size_t i = 0; r->several && i < r->input_count; i++) {
+        text_put(out, i ? "," : "");
+        text_string(out, doppel_slice_of(r->inputs[i] + below));
+    }
+    text_put(out, "]");
+}
+
+static void write_unread(text_buffer *out, const file_run *r) {
+    text_member(out, "unread");
+    text_put(out, "[");
+    run_unread_write(out, &r->left_out);
+    run_unread_write(out, r->state == RUN_FAILED ? &r->unread : &result_of(r)->unread);
+    text_put(out, "]");
+}
+
 static const char *const states[] = {"receiving", "analysing", "done", "failed"};
 
 static uint64_t expires(const file_run *r) {
@@ -132,6 +155,12 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "name", doppel_slice_of(r->name));
     text_member_string(out, "state", doppel_slice_of(states[r->state]));
     text_member_string(out, "why", doppel_slice_of(r->state == RUN_FAILED ? r->why : NULL));
+    text_member_bool(out, "archive", r->several);
+    write_inputs(out, r);
+    text_member_string(out, "keptFormat",
+                       doppel_slice_of(!r->rows                   ? "jsonl"
+                                       : !strcmp(r->rows, ".csv") ? "csv"
+                                                                  : "tsv"));
     text_member_count(out, "version", r->version);
     text_member_count(out, "received", r->received);
     text_member_number(out, "similarity", r->similarity);
@@ -139,7 +168,8 @@ static void write_run(text_buffer *out, const file_run *r) {
     text_member_string(out, "idKey", doppel_slice_of(r->id_key));
     write_fields(out, &r->fields);
     text_member_time(out, "expires", expires(r));
-    write_result(out, result_of(r), r->similarity);
+    write_result(out, result_of(r), r->left_out.all, r->similarity);
+    write_unread(out, r);
     text_put(out, "}");
 }
 

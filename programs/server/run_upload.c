@@ -1,5 +1,6 @@
 /* run_upload.c - the file of a run as it arrives: decompressed here, where its size has limits, and written to the
- * folder of the run. What is compressed twice is refused, as the library would decompress it to any size. */
+ * folder of the run. What is compressed twice is refused, as the library would decompress it to any size. An archive of
+ * several files is taken apart by run_archive.c. */
 #include "server/files.h"
 #include "server/runs.h"
 #include "server/service.h"
@@ -9,16 +10,16 @@
 #include <unistd.h>
 
 enum {
-    WORK_BYTES = 1 << 18, /* received before a worker is called */
-    BEGINNING = 10        /* bytes of a file that say how it is compressed */
+    WORK_BYTES = 1 << 18 /* received before a worker is called */
 };
 
 typedef struct upload {
     file_run *run;
-    text_buffer received;      /* not processed yet, compressed or not */
-    bool coding_known;         /* its first bytes were examined */
-    char beginning[BEGINNING]; /* of the file, decompressed */
+    text_buffer received;           /* not processed yet, compressed or not */
+    bool coding_known;              /* its first bytes were examined */
+    char beginning[BODY_BEGINNING]; /* of the file, decompressed */
     size_t beginning_length;
+    archive *archive; /* NULL: it is one file */
 } upload;
 
 static void work(request *r);
@@ -29,14 +30,18 @@ bool upload_begin(request *r) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
         return false;
     }
-    r->upload->run = runs_add(&r->service->runs, r);
+    file_run *run = r->upload->run = runs_add(&r->service->runs, r);
     r->work = work;
-    return r->upload->run;
+    if (run && run->several && !(r->upload->archive = archive_create(r, run)))
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    return run && !r->done;
 }
 
 /* Deletes the run of an upload that failed. */
 static void give_up_run(upload *u) {
     runs *all = u->run->all;
+    archive_free(u->archive); /* it has a file in the folder of the run */
+    u->archive = NULL;
     pthread_mutex_lock(&all->lock);
     u->run->users--;
     run_delete(u->run);
@@ -50,6 +55,7 @@ void upload_free(request *r) {
         return;
     if (u->run)
         give_up_run(u);
+    archive_free(u->archive);
     text_free(&u->received);
     free(u);
     r->upload = NULL;
@@ -60,29 +66,13 @@ bool upload_receive(request *r, const char *bytes, size_t length) {
     return r->upload->received.failed || r->upload->received.length >= WORK_BYTES || run_is_stopped(r->upload->run);
 }
 
-/* How a file is compressed, by its first bytes, as dp_stream_open detects it. */
-static body_coding coding_of(const char *bytes, size_t length) {
-    static const char skippable[] = "\x2a\x4d\x18"; /* after a byte of 0x50 to 0x5F */
-    if (length >= 2 && !memcmp(bytes, "\x1f\x8b", 2))
-        return CODING_GZIP;
-    if (length >= 4 && (!memcmp(bytes, "\x28\xb5\x2f\xfd", 4) ||
-                        (((unsigned char)*bytes & 0xF0) == 0x50 && !memcmp(bytes + 1, skippable, 3))))
-        return CODING_ZSTD;
-    if (length >= 6 && !memcmp(bytes, "\xfd\x37zXZ", 6))
-        return CODING_XZ;
-    bool bzip2 =
-        length >= BEGINNING && !memcmp(bytes, "BZh", 3) &&
-        (!memcmp(bytes + 4, "\x31\x41\x59\x26\x53\x59", 6) || !memcmp(bytes + 4, "\x17\x72\x45\x38\x50\x90", 6));
-    return bzip2 ? CODING_BZIP2 : CODING_PLAIN;
-}
-
 /* Finds out how the file is compressed, whatever its name is. False: no memory. */
 static bool begin_decompressing(request *r) {
     upload *u = r->upload;
     if (u->coding_known || !u->received.length)
         return true;
     u->coding_known = true;
-    body_coding coding = coding_of(u->received.data, u->received.length);
+    body_coding coding = body_coding_at(u->received.data, u->received.length);
     if (r->body.coding != CODING_PLAIN || coding == CODING_PLAIN)
         return true;
     body_free(&r->body);
@@ -112,7 +102,7 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
         u->beginning[u->beginning_length++] = *bytes++;
         length--;
     }
-    bool plain = coding_of(u->beginning, u->beginning_length) == CODING_PLAIN;
+    bool plain = body_coding_at(u->beginning, u->beginning_length) == CODING_PLAIN;
     const char *refusal = plain ? refusal_of_archive(u->run, u->beginning, u->beginning_length) : NULL;
     if (!plain)
         request_problem(r, PROBLEM_TYPE, NULL, "the file is compressed twice: decompress it once");
@@ -121,8 +111,7 @@ static bool is_plain(request *r, const char *bytes, size_t length) {
     return plain && !refusal;
 }
 
-/* Answers an upload whose run was deleted; returns false. */
-static bool was_deleted(request *r) {
+bool upload_was_deleted(request *r) {
     request_problem(r, PROBLEM_NO_RUN, NULL, "the run was deleted while its file arrived");
     return false;
 }
@@ -132,6 +121,8 @@ static bool take(void *user, const char *bytes, size_t length) {
     request *r = user;
     file_run *run = r->upload->run;
     uint64_t most = r->service->options.max_run;
+    if (r->upload->archive)
+        return archive_take(r->upload->archive, bytes, length);
     if (!is_plain(r, bytes, length))
         return false;
     if (length > most - run->received) {
@@ -148,7 +139,7 @@ static bool take(void *user, const char *bytes, size_t length) {
     bool deleted = run->deleted;
     pthread_cond_broadcast(&run->all->change);
     pthread_mutex_unlock(&run->all->lock);
-    return !deleted || was_deleted(r);
+    return !deleted || upload_was_deleted(r);
 }
 
 static void work(request *r) {
@@ -158,7 +149,7 @@ static void work(request *r) {
         result = body_add(&r->body, u->received.data, u->received.length, take, r);
     u->received.length = 0;
     if (!r->done && run_is_stopped(u->run))
-        was_deleted(r);
+        upload_was_deleted(r);
     if (!r->done)
         request_body_result(r, result, "file");
     if (r->done)
@@ -215,9 +206,12 @@ void handle_create_run(request *r) {
     work(r);
     if (!r->done && !body_whole(&r->body))
         request_problem(r, PROBLEM_BAD_ENCODING, NULL, "the compressed file is truncated");
+    if (!r->done && made->several)
+        archive_end(r->upload->archive);
     if (r->done)
         return; /* upload_free ends the run, where it has not ended */
-    close(made->file);
+    if (made->file >= 0)
+        close(made->file);
     made->file = -1;
     answer(r);
 }

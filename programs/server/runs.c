@@ -46,6 +46,12 @@ static void run_free(file_run *r) {
         run_folder_remove(r->folder);
     run_result_release(r->all, r->result); /* a request may still read it */
     run_fields_free(&r->fields);
+    run_unread_free(&r->left_out);
+    run_unread_free(&r->unread);
+    for (size_t i = 0; i < r->input_count; i++)
+        free(r->inputs[i]);
+    free(r->inputs);
+    free(r->fields_path);
     free(r->name);
     free(r->folder);
     free(r->path);
@@ -104,10 +110,14 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
     return to->failed ? (doppel_slice){"", 0} : (doppel_slice){to->data, to->length};
 }
 
+const char *run_shown_path(const file_run *r) {
+    return r->several ? "" : r->name;
+}
+
 void run_rewrite_error(const file_run *r, doppel_error *error) {
     text_buffer replaced = {0};
     doppel_slice shown = run_replace_path(doppel_slice_of(error->message), doppel_slice_of(r->path),
-                                          doppel_slice_of(r->name), &replaced);
+                                          doppel_slice_of(run_shown_path(r)), &replaced);
     if (shown.data != error->message)
         snprintf(error->message, sizeof error->message, "%.*s", (int)shown.length, shown.data);
     text_free(&replaced);
@@ -131,17 +141,22 @@ static void set_failure(file_run *r, doppel_status status, doppel_error *error) 
 static bool publish(file_run *r, run_result *result, doppel_status status, doppel_error *error) {
     runs *all = r->all;
     run_fields fields = {0}, old_fields;
-    if (status != DOPPEL_OK) {
+    run_unread_list unread = {0};
+    if (status != DOPPEL_OK && result) {
+        unread = result->unread;
+        result->unread = (run_unread_list){0};
         free_result(result);
         result = NULL;
     }
-    run_fields_read(r->path, r->is_table, &fields);
+    run_fields_read(r->fields_path, &fields);
     pthread_mutex_lock(&all->lock);
     old_fields = r->fields;
     r->fields = fields;
     run_result *old = r->result;
     bool ended = !result || result->whole;
     r->result = result;
+    run_unread_free(&r->unread);
+    r->unread = unread;
     if (ended && status != DOPPEL_OK)
         set_failure(r, status, error);
     if (ended)
@@ -168,12 +183,34 @@ static bool wait_for_bytes(file_run *r, uint64_t bytes) {
     return whole;
 }
 
+/* Whether all of several files have rows of the same columns, which then stay rows. */
+static void find_rows(file_run *r) {
+    const doppel_input_options reads = {
+        .size = sizeof reads, .text_key = r->text_key, .id_key = r->id_key, .stop = &r->stop};
+    const doppel_batch_options options = {
+        .size = sizeof options, .tmp = r->folder, .memory = RUN_MEMORY, .input = &reads};
+    doppel_batch *batch = NULL;
+    doppel_error error = {0};
+    const char *rows = NULL, *format;
+    if (doppel_batch_create(&options, &batch, &error) == DOPPEL_OK &&
+        doppel_batch_plan_rows(batch, (const char *const *)r->inputs, r->input_count, &error) == DOPPEL_OK &&
+        (format = doppel_batch_row_format(batch)))
+        rows = !strcmp(format, "CSV") ? ".csv" : !strcmp(format, "TSV") ? ".tsv" : NULL;
+    doppel_batch_free(batch);
+    pthread_mutex_lock(&r->all->lock);
+    r->rows = rows;
+    pthread_mutex_unlock(&r->all->lock);
+}
+
 /* Analyses the first `limit` documents, 0: all of them, from a threshold on, which may become a higher one. NULL: no
  * memory, or the run was stopped. */
 static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status *status, doppel_error *error) {
     run_result *result = calloc(1, sizeof *result);
-    const run_input input = {.path = r->path,
-                             .name = r->name,
+    const run_input input = {.inputs = (const char *const *)r->inputs,
+                             .input_count = r->input_count,
+                             .several = r->several,
+                             .path = r->path,
+                             .name = run_shown_path(r),
                              .tmp = r->folder,
                              .similarity = r->similarity,
                              .text_key = r->text_key,
@@ -186,6 +223,8 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
     pthread_mutex_lock(&r->all->analysis);
     if (result)
         *status = run_analyse(&input, result, error);
+    if (*status == DOPPEL_OK && r->several && !limit)
+        find_rows(r);
     if (result)
         result->users = 1;
     if (*status == DOPPEL_OK)
@@ -206,7 +245,8 @@ static void *analyse_in_steps(void *user) {
     for (; !run_is_stopped(r); documents *= 4, bytes *= 4) {
         doppel_error error = {0};
         doppel_status status;
-        bool whole = wait_for_bytes(r, bytes);
+        /* Several files are read in the order of their names, not in which they arrive: all are needed. */
+        bool whole = wait_for_bytes(r, r->several ? UINT64_MAX : bytes);
         if (run_is_stopped(r))
             break;
         /* The last step reads to the end, so that an unusable file is refused. */
@@ -425,19 +465,15 @@ static bool make_id(char id[RUN_ID + 1]) {
     return true;
 }
 
-enum { ENDING = 16 }; /* room for the extension of a format */
-
-/* The extension by which the library detects the format of a file, in lower case and without that of its compression;
- * "": none. Names of formats have one dot, so it is the last extension or the one before. Without a name, by the type
- * of the body. */
-static void find_ending(const char *name, const char *type, char ending[ENDING]) {
+/* Names of formats have one dot, so it is the last extension or the one before. */
+void run_find_ending(const char *name, const char *type, char ending[RUN_ENDING]) {
     const char *last = name ? strrchr(name, '.') : NULL,
                *before = last ? memrchr(name, '.', (size_t)(last - name)) : NULL;
     for (int i = 0; i < 2; i++) {
         const char *from = i ? before : last;
-        char path[ENDING + 5];
+        char path[RUN_ENDING + 5];
         size_t length = !from ? 0 : i ? (size_t)(last - from) : strlen(from);
-        if (!length || length >= ENDING)
+        if (!length || length >= RUN_ENDING)
             continue;
         for (size_t k = 0; k < length; k++)
             ending[k] = (char)(from[k] >= 'A' && from[k] <= 'Z' ? from[k] + ('a' - 'A') : from[k]);
@@ -461,11 +497,31 @@ void run_no_room(request *r, const char *what) {
     r->retry_after = RETRY_SECONDS;
 }
 
+/* Where the file of a run is; false: no memory. */
+static bool set_file(const request *r, file_run *made) {
+    char ending[RUN_ENDING];
+    run_find_ending(request_choice(r, "name"), r->sent_type, ending);
+    made->rows = !strcmp(ending, ".csv")   ? ".csv"
+                 : !strcmp(ending, ".tsv") ? ".tsv"
+                 : !strcmp(ending, ".tab") ? ".tab"
+                                           : NULL;
+    made->inputs = calloc(1, sizeof *made->inputs);
+    if (!made->inputs || asprintf(&made->path, "%s/input%s", made->folder, ending) < 0 ||
+        !copy_text(made->path, &made->inputs[0]))
+        return false;
+    made->input_count = 1;
+    return copy_text(made->path, &made->fields_path);
+}
+
+/* The same for the folder of several files. */
+static bool set_folder(file_run *made) {
+    return asprintf(&made->path, "%s/input/", made->folder) >= 0;
+}
+
 /* Fills in a new run from the parameters of its request; false: a problem is the answer. The lock is held. */
 static bool fill_in(runs *all, request *r, file_run *made) {
-    const char *id = request_choice(r, "id"), *name = request_choice(r, "name"), *format;
-    char ending[ENDING];
-    find_ending(name, r->sent_type, ending);
+    const char *id = request_choice(r, "id"), *name = request_choice(r, "name");
+    made->several = request_has_type(r->sent_type, "application/x-tar");
     made->all = all;
     made->similarity = request_number(r, "similarity");
     made->began = made->used = (uint64_t)time(NULL);
@@ -479,19 +535,18 @@ static bool fill_in(runs *all, request *r, file_run *made) {
         !copy_text(request_choice(r, "textKey"), &made->text_key) ||
         !copy_text(request_choice(r, "idKey"), &made->id_key) ||
         asprintf(&made->folder, "%s/%llu", all->folder, ++all->folders) < 0 ||
-        asprintf(&made->path, "%s/input%s", made->folder, ending) < 0) {
+        !(made->several ? set_folder(made) : set_file(r, made))) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
         return false;
     }
-    format = doppel_input_format(made->path);
-    made->is_table = format && (!strcmp(format, "CSV") || !strcmp(format, "TSV"));
     return true;
 }
 
 /* Makes the folder, the file and the thread of a run; false: a problem is the answer. */
 static bool begin(request *r, file_run *made) {
     if (mkdir(made->folder, 0700) ||
-        (made->file = open(made->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0) {
+        (made->several ? mkdir(made->path, 0700)
+                       : (made->file = open(made->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) < 0)) {
         run_no_room(r, "the server cannot create a temporary file");
         return false;
     }
@@ -531,6 +586,17 @@ file_run *runs_add(runs *all, request *r) {
     pthread_mutex_unlock(&all->lock);
     free_all(deleted);
     return made;
+}
+
+char *run_folder_path(runs *all, request *r) {
+    char *path = NULL;
+    pthread_mutex_lock(&all->lock);
+    if (!run_folders_make(all))
+        run_no_room(r, "the server cannot create a temporary folder");
+    else if (asprintf(&path, "%s/%llu", all->folder, ++all->folders) < 0)
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    pthread_mutex_unlock(&all->lock);
+    return r->done ? NULL : path;
 }
 
 /* ---- all runs ---- */

@@ -1,13 +1,16 @@
 /* runs.h - files that are deduplicated for a client: POST /v1/runs and the routes about one run.
  *
  * A file is streamed into a folder of its own, below that of temporary files, and analysed while it arrives, by a
- * thread of its own: first its beginning, then four times as much, and so on to the whole. Any number of requests read
- * the result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where another one
+ * thread of its own: first its beginning, then four times as much, and so on to the whole. Several files come as a tar
+ * archive, and are analysed once they are all there, in the order of `doppel dedup`. Any number of requests read the
+ * result. A run is deleted on request, when its upload breaks off, after --run-ttl seconds, and, where another one
  * needs its place, once it is finished and has not been requested for --run-idle seconds.
  *
  *     run_folders.c     the folder of all runs, and folders that killed servers left
  *     runs.c            the list of runs; the thread that analyses a run; the thread that deletes runs
  *     run_upload.c      the file, as it arrives
+ *     run_archive.c     several files, as they arrive in an archive
+ *     run_unread.c      the files and records that could not be read
  *     run_analysis.c    the documents of the file, or of its beginning: pairs, groups, what each threshold removes
  *     run_documents.c   the ids, titles and texts of the documents that are shown
  *     run_fields.c      the fields that the records of the file have
@@ -29,6 +32,35 @@
 
 struct request;
 struct service;
+
+/* ---- what could not be read (run_unread.c) ---- */
+
+enum {
+    RUN_UNREAD = 100,     /* files and records that are listed */
+    RUN_UNREAD_NAME = 255 /* bytes of their names */
+};
+
+typedef struct run_unread {
+    char *file, *why; /* file: as in ids */
+    uint64_t line;    /* 0: none */
+    bool only_here;   /* `doppel dedup` may be able to read it */
+} run_unread;
+
+/* Starts as all zero. */
+typedef struct run_unread_list {
+    run_unread *item;
+    size_t count;
+    uint64_t all; /* that were added, listed or not */
+    bool failed;  /* there was no memory for one */
+} run_unread_list;
+
+/* Adds a copy. */
+void run_unread_add(run_unread_list *list, const run_unread *item);
+/* The same for what the library reports (doppel_input_options.bad); `name` replaces `path`. */
+void run_unread_take(run_unread_list *list, const doppel_error *what, const char *path, const char *name);
+void run_unread_free(run_unread_list *list);
+/* Writes the elements of a JSON array. */
+void run_unread_write(text_buffer *out, const run_unread_list *list);
 
 /* ---- the result of an analysis (run_analysis.c) ---- */
 
@@ -64,10 +96,11 @@ typedef struct run_step {
 typedef struct run_result {
     uint64_t documents, bad;
     uint64_t empty; /* documents without words */
-    bool whole;     /* of all documents of the file; else of its beginning */
-    bool cut;       /* the file, as far as it was there, could not be read to its end */
-    run_step own;   /* at the run's similarity */
-    int from;       /* the lowest step that is known; RUN_STEPS: none */
+    run_unread_list unread;
+    bool whole;   /* of all documents of the file; else of its beginning */
+    bool cut;     /* the file, as far as it was there, could not be read to its end */
+    run_step own; /* at the run's similarity */
+    int from;     /* the lowest step that is known; RUN_STEPS: none */
     run_step step[RUN_STEPS];
     doppel_edge example[RUN_STEPS][RUN_EXAMPLES];
     int examples[RUN_STEPS];
@@ -81,8 +114,11 @@ typedef struct run_result {
 enum { RUN_GO_ON, RUN_STOP, RUN_TOO_SLOW };
 
 typedef struct run_input {
+    const char *const *inputs; /* that are read, as by doppel_input_run */
+    size_t input_count;
+    bool several; /* they come from an archive: one that cannot be opened or read to its end is left out */
     const char *path, *tmp;
-    const char *name; /* of the file: ids that are made have it in place of the path */
+    const char *name; /* ids that are made have it in place of `path` */
     double similarity;
     const char *text_key, *id_key; /* NULL: the defaults */
     int threads;
@@ -173,8 +209,9 @@ typedef struct run_fields {
     uint64_t records;
 } run_fields;
 
-/* Looks at the beginning of a file: JSON, or a table with a header (`is_table`). Free it in any case. */
-void run_fields_read(const char *path, bool is_table, run_fields *fields);
+/* Looks at the beginning of a file (NULL: there is none): JSON, or a table with a header, by its name. Free it in any
+ * case. */
+void run_fields_read(const char *path, run_fields *fields);
 void run_fields_free(run_fields *fields);
 /* The field whose values are the longest on average; NULL: none has strings of several words. */
 const run_field *run_fields_longest(const run_fields *fields);
@@ -190,12 +227,18 @@ typedef struct file_run {
     struct runs *all;
     char id[RUN_ID + 1];
     char *name;          /* of the file, as the client calls it */
-    char *folder, *path; /* of the file, as it is stored */
-    bool is_table;       /* CSV or TSV, by its name */
-    uint64_t began;      /* seconds since 1970 */
-    uint64_t used;       /* when a request for it last began or ended; guarded by the lock of all */
-    int file;            /* what is written to; -1: none */
-    pthread_t thread;    /* that analyses it, or did */
+    char *folder, *path; /* of the file, as it is stored; of several: the folder that they are in, with a slash */
+    bool several;        /* it is an archive of several files */
+    /* What is read: the path of the file; of several, of each file or folder at the top of the archive. Does not change
+     * after received_all. */
+    char **inputs;
+    size_t input_count;
+    char *fields_path; /* the file whose fields are shown; NULL: none has fields */
+    const char *rows;  /* the ending of a table (.csv, .tsv, .tab): kept documents are rows; NULL: records */
+    uint64_t began;    /* seconds since 1970 */
+    uint64_t used;     /* when a request for it last began or ended; guarded by the lock of all */
+    int file;          /* what is written to; -1: none */
+    pthread_t thread;  /* that analyses it, or did */
     bool has_thread;
     volatile int stop; /* RUN_STOP: the thread is to end */
     /* How it is analysed: changed only while no thread analyses it, and nothing else uses it. */
@@ -210,7 +253,9 @@ typedef struct file_run {
     int users;                /* requests that use its file */
     run_result *result;       /* NULL: nothing was found yet */
     run_fields fields;
-    char why[512]; /* of RUN_FAILED */
+    run_unread_list left_out; /* files that were not stored */
+    run_unread_list unread;   /* of RUN_FAILED, which has no result */
+    char why[512];            /* of RUN_FAILED */
     struct request *waiting;
 } file_run;
 
@@ -248,6 +293,8 @@ bool run_start(file_run *r);
 /* Clients do not see where the server stores a file: replaces its path in a text, such as an id that was made of it, by
  * the name of the file. The result is `text` itself, or borrowed from `to`; it is empty if to->failed. */
 doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice name, text_buffer *to);
+/* What clients see in place of run->path: the name of the file; of several, nothing, as their paths follow. */
+const char *run_shown_path(const file_run *r);
 /* The same in a message, which also loses the options of the command. */
 void run_rewrite_error(const file_run *r, doppel_error *error);
 
@@ -262,6 +309,14 @@ void runs_wait_for_end(file_run *run, struct request *r);
 void run_result_release(runs *all, run_result *result);
 /* Records that a run was requested. The lock is held by the caller. */
 void run_touch(file_run *r);
+
+enum { RUN_ENDING = 16 }; /* room for the extension of a format */
+
+/* The extension by which the library detects the format of a file, in lower case and without that of its compression;
+ * "": none. Without a name (NULL), by the type of the body. */
+void run_find_ending(const char *name, const char *type, char ending[RUN_ENDING]);
+/* Makes a path in the folder of all runs that nothing has yet; NULL: a problem is the answer. Free it. */
+char *run_folder_path(runs *all, struct request *r);
 
 /* ---- requests (run_handlers.c) ---- */
 
@@ -290,11 +345,25 @@ void run_folder_remove(const char *path);
 /* ---- the file as it arrives (run_upload.c) ---- */
 
 bool upload_begin(struct request *r);
+/* Answers an upload whose run was deleted; returns false. */
+bool upload_was_deleted(struct request *r);
 /* Buffers a piece of the body. True: there is enough for a worker to run request->work. */
 bool upload_receive(struct request *r, const char *bytes, size_t length);
 /* Lets a request wait for the end of its run, of which a file is to be made. It may be answered at once. */
 void upload_wait(struct request *r);
 /* The upload has ended, or broken off. */
 void upload_free(struct request *r);
+
+/* ---- several files as they arrive (run_archive.c) ---- */
+
+typedef struct archive archive;
+
+/* NULL: no memory. */
+archive *archive_create(struct request *r, file_run *run);
+void archive_free(archive *a);
+/* Takes bytes of the archive; false: a problem is the answer. */
+bool archive_take(archive *a, const char *bytes, size_t length);
+/* The archive has arrived; false: a problem is the answer. */
+bool archive_end(archive *a);
 
 #endif

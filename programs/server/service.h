@@ -209,6 +209,8 @@ void request_free(request *r);
 void work_on(request **list, size_t count);
 void work_on_adds(request **list, size_t count);
 
+/* Whether a Content-Type is this one, with parameters or without. */
+bool request_has_type(const char *given, const char *type);
 /* The Content-Type that is recommended for a body. */
 const char *body_type(const route_info *route);
 
@@ -301,6 +303,7 @@ void handle_similar_to(request *r);
 void handle_batch(request *r);
 void handle_dedupe(request *r);
 void handle_compare(request *r);
+void handle_read_file(request *r);
 void handle_groups(request *r);
 void handle_stats(request *r);
 void handle_history(request *r);

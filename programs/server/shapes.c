@@ -481,6 +481,18 @@ static const field run_field_fields[] = {
 static const shape_info shape_run_field = {
     "RunField", "A field of the records of a file.", run_field_fields, false, false, NULL};
 
+static const field run_unread_fields[] = {
+    {"file", ANY_STRING, .required = true, .help = "its name, as in ids; a long one is cut"},
+    {"line", NUMBER_OR_NULL, .required = true, .help = "of a record: its line or number; null: the file",
+     .whole = true},
+    {"why", ANY_STRING, .required = true, .help = "the reason"},
+    {"onlyHere", ANY_BOOL, .required = true,
+     .help = "whether doppel dedup may be able to read it: the server has limits, and runs no programs for PDF"},
+    END,
+};
+static const shape_info shape_run_unread = {
+    "RunUnread", "A file or record that could not be read.", run_unread_fields, false, false, NULL};
+
 #define RUN_COUNTS                                                                                   \
     COUNT("kept", "documents that are kept"), COUNT("removed", "documents that are removed"),        \
         COUNT("identical", "removed documents whose words are the same as those of their original"), \
@@ -492,8 +504,15 @@ static const field run_members[] = {
     {"state", ANY_STRING, .required = true, .help = "what the server is doing with it",
      .choices = "receiving|analysing|done|failed"},
     {"why", STRING_OR_NULL, .required = true, .help = "it failed"},
+    {"archive", ANY_BOOL, .required = true, .help = "whether it was sent as an archive of several files"},
+    {"inputs", ANY_ARRAY, .required = true,
+     .help = "what is read: the name of the file, or the files and folders at the top of the archive, as doppel dedup "
+             "would be given them",
+     .items = ANY_STRING},
+    {"keptFormat", ANY_STRING, .required = true,
+     .help = "of the file of kept documents: rows of CSV or TSV, or a record per line", .choices = "jsonl|csv|tsv"},
     COUNT("version", "grows with every change"),
-    COUNT("received", "bytes of the file so far, decompressed"),
+    COUNT("received", "bytes of the file or files so far, decompressed"),
     {"similarity", ANY_NUMBER, .required = true, .help = "near: of at least this similarity"},
     {"textKey", STRING_OR_NULL, .required = true, .help = "the field that has the text; null: text or html"},
     {"idKey", STRING_OR_NULL, .required = true, .help = "the field that has the id; null: id"},
@@ -504,7 +523,7 @@ static const field run_members[] = {
     {"expires", STRING_OR_NULL, .required = true, .help = "when it is deleted"},
     COUNT("documents", "that were analysed so far"),
     COUNT("empty", "of these, those without words, which are never copies"),
-    COUNT("bad", "records that could not be read"),
+    COUNT("bad", "records and files that could not be read"),
     {"whole", ANY_BOOL, .required = true, .help = "whether these are all documents of the file"},
     RUN_COUNTS,
     {"thresholds", ANY_ARRAY, .required = true,
@@ -512,6 +531,9 @@ static const field run_members[] = {
              "of documents are that similar, except the run's own",
      .shape = &shape_run_threshold},
     {"largest", ANY_ARRAY, .required = true, .help = "the largest groups", .shape = &shape_run_group},
+    {"unread", ANY_ARRAY, .required = true,
+     .help = "files and records that could not be read: up to 100 that were not stored, and the first 100 others",
+     .shape = &shape_run_unread},
     END,
 };
 const shape_info shape_run = {"Run", "A file that is deduplicated.", run_members, false, false, NULL};
@@ -567,6 +589,26 @@ static const field runs_fields[] = {
     COUNT("most", "runs that the server holds at most (--max-runs)"),
     END,
 };
+static const field read_document_fields[] = {
+    {"id", ANY_STRING, .required = true, .help = "its id; without one, the name of the file, or NAME:LINE of a record"},
+    {"url", STRING_OR_NULL, .required = true, .help = "its URL"},
+    {"title", STRING_OR_NULL, .required = true, .help = "its title"},
+    {"text", STRING_OR_NULL, .required = true, .help = "its text; null: it is a page"},
+    {"html", STRING_OR_NULL, .required = true, .help = "its page; null: it is a text"},
+    END,
+};
+static const shape_info shape_read_document = {
+    "ReadDocument", "A document of a file.", read_document_fields, false, false, NULL};
+
+static const field records_fields[] = {
+    {"documents", ANY_ARRAY, .required = true, .help = "the first ones", .shape = &shape_read_document},
+    {"more", ANY_BOOL, .required = true, .help = "whether the file has more of them"},
+    {"unread", ANY_ARRAY, .required = true, .help = "up to 100 records that could not be read",
+     .shape = &shape_run_unread},
+    END,
+};
+const shape_info shape_records = {"Records", "The documents of a file.", records_fields, false, false, NULL};
+
 const shape_info shape_runs = {"Runs", "All runs.", runs_fields, false, false, NULL};
 
 static const field run_text_fields[] = {

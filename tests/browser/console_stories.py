@@ -1,6 +1,7 @@
 """What people do with the console: each function is a story that yields what went wrong."""
 import bz2
 import gzip
+import io
 import json
 import pathlib
 import random
@@ -10,6 +11,7 @@ import tempfile
 import textwrap
 import time
 import urllib.request
+import zipfile
 from urllib.parse import quote
 
 import corpus
@@ -529,25 +531,137 @@ def fields(browser, address):
     yield from watched.close()
 
 
-def folder(browser, address):
-    """Files that are dropped on any page become one corpus, with their names as ids."""
+def docx(text):
+    with io.BytesIO() as made:
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as packed:
+            packed.writestr("word/document.xml", f"<w:document xmlns:w='w'><w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body></w:document>")
+        return made.getvalue()
+
+
+def drop(page, place, files):
+    """Drops files on an element: {name: bytes}."""
+    page.evaluate("""([place, files]) => {
+        const data = new DataTransfer();
+        for (const [name, body] of files) data.items.add(new File([new Uint8Array(body)], name));
+        document.querySelector(place).dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
+    }""", [place, [[name, list(body)] for name, body in files.items()]])
+
+
+def essays():
+    """A folder with files of many kinds: six of them have nine documents; four cannot be read."""
+    rng = random.Random(12)
+    one, other = corpus.prose(rng, 90), corpus.prose(rng, 90)
+    return {
+        "alice.txt": one.encode(),
+        "alice.docx": docx(one),
+        ".notes.txt": corpus.prose(rng, 60).encode(),
+        "bob's essay (2).txt.gz": gzip.compress(other.encode()),
+        "sub/some.jsonl": "".join(json.dumps({"text": text}) + "\n" for text in (one, corpus.prose(rng, 50), other)).encode(),
+        "sub/table.csv": f"id,text\n1,{corpus.prose(rng, 30)}\n2,{other}\n".encode(),
+        "book.xlsx": b"PK\x03\x04" + bytes(200),
+        "bin.dat": b"ab\0cd" * 50,
+        "broken.docx": b"no Word document",
+        "cut.bin": bytes(range(256)),
+    }
+
+
+def run_copied(page, what, doppel, folder):
+    """Carries out a command that the page copies; gives what it says."""
+    page.get_by_role("button", name=f"Copy as {what}").click()
+    page.wait_for_selector("button:text-is('Copied')")
+    command = page.evaluate("navigator.clipboard.readText()")
+    page.wait_for_selector(f"button:text-is('Copy as {what}')")
+    ran = subprocess.run(command.replace("doppel dedup", f"{doppel} dedup", 1), shell=True, cwd=folder, capture_output=True, text=True, check=False)
+    return command, ran
+
+
+def same_as_commands(page, doppel, folder, kept, curl_kept):
+    """The downloads and the files that the two commands write are the same."""
+    got = {}
+    for name in ("kept", "removed"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=f"Download {name}").click()
+        got[name] = pathlib.Path(download.value.path()).read_bytes()
+    for what, outputs in (("command", {"kept": kept, "removed": "removed.jsonl"}), ("curl", {"kept": curl_kept})):
+        command, ran = run_copied(page, what, doppel, folder)
+        for name, output in outputs.items():
+            made = pathlib.Path(folder, output)
+            if ran.returncode or not made.exists() or made.read_bytes() != got[name]:
+                yield f"{command}: {name}: not what was downloaded; {ran.stderr}"
+
+
+def folder(browser, address, doppel):
+    """The files of a folder are read by the server as the command reads them; what cannot be read is listed."""
     watched = Watched(browser, address)
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page = watched.page
+    watched.open("#/dedup", "h1:text-is('Deduplicate a file')")
+    with tempfile.TemporaryDirectory() as here:
+        for name, body in essays().items():
+            path = pathlib.Path(here, "essays", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(body)
+        page.set_input_files("input[webkitdirectory]", pathlib.Path(here, "essays"))
+        page.wait_for_selector("text=Download kept")
+        page.wait_for_selector("h2:text-is('Not read: 4 files or records')")
+        if [tile.inner_text() for tile in page.locator(".tile b").all()] != ["9", "5", "4", "2"]:
+            yield f"a folder: {page.locator('.tiles').inner_text()!r}"
+        listed = page.inner_text("table.unread")
+        for name, why in (("essays/bin.dat", "binary, not text"), ("essays/book.xlsx", ""), ("essays/broken.docx", "not a Word document"), ("essays/cut.bin", "binary, not text")):
+            if name not in listed or why not in listed:
+                yield f"a folder: {name} is not listed as {why!r}: {listed!r}"
+        yield from watched.look()
+        yield from same_as_commands(page, doppel, here, "kept.jsonl", "essays-kept.jsonl")
+        # Opened again, it shows the same command.
+        shown = page.inner_text(".command")
+        page.reload()
+        page.wait_for_selector("text=Download kept")
+        if page.inner_text(".command") != shown or not shown.startswith("doppel dedup essays -o kept.jsonl"):
+            yield f"a folder, opened again: {page.inner_text('.command')!r} after {shown!r}"
+        # The command may read a PDF, so there is none.
+        pathlib.Path(here, "essays", "x.pdf").write_bytes(b"%PDF-1.4 nonsense")
+        page.set_input_files("input[webkitdirectory]", pathlib.Path(here, "essays"))
+        page.wait_for_selector("h2:text-is('Not read: 5 files or records')")
+        page.wait_for_selector("text=No command is shown")
+        if page.locator(".command").count():
+            yield f"a folder with a PDF: {page.inner_text('.command')!r}"
+    # Nothing of it can be read: the reason of each file is shown.
+    watched.open("#/overview", "h1:text-is('Overview')")
+    drop(page, "h1", {"bin.dat": b"a\0b", "x.pdf": b"%PDF-1.4 nonsense"})
+    page.wait_for_selector("h2:text-is('These files cannot be used')")
+    yield from is_shown(page, "x.pdf", "files that cannot be read")
+    yield from watched.close()
+
+
+def several_files(browser, address, doppel):
+    """Files that are dropped together: texts; and tables, whose columns can be chosen, and whose rows stay rows."""
+    watched = Watched(browser, address)
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = watched.page
     watched.open("#/overview", "h1:text-is('Overview')")
-    page.evaluate("""([one, other]) => {
-        const data = new DataTransfer();
-        data.items.add(new File([one], "first.txt"));
-        data.items.add(new File([other], "second.txt"));
-        data.items.add(new File([new Uint8Array([0, 1, 2])], "picture.png"));
-        data.items.add(new File(["PK", new Uint8Array([3, 4, 0, 0])], "table.of-its-own"));
-        document.querySelector("h1").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
-    }""", [FIRST, SECOND])
+    drop(page, "h1", {"first.txt": FIRST.encode(), "second.txt": SECOND.encode(), "n" * 120 + "é.txt": b"One of a long name."})
     page.wait_for_selector("h1:text-is('Deduplicate a file')")
     page.wait_for_selector(".example .hunk")
-    yield from is_shown(page, "second.txt", "a dropped folder")
-    yield from is_shown(page, "2 files that are not text were left out.", "a dropped folder")
-    if page.locator(".tile b").first.inner_text() != "2":
-        yield "a dropped folder: not two documents"
+    yield from is_shown(page, "second.txt", "dropped files")
+    if page.locator(".tile b").first.inner_text() != "3":
+        yield "dropped files: not three documents"
+    rng = random.Random(13)
+    rows = [corpus.prose(rng, 30) for _ in range(6)]
+    tables = {"-b.csv": "sku,body\n" + "".join(f"b{number},{text}\n" for number, text in enumerate(rows[:3])),
+              "a b.csv": "sku,body\n" + "".join(f"{number},{text}\n" for number, text in enumerate(rows)),
+              "kept.csv": "sku,body\n" + f"k,{corpus.prose(rng, 30)}\n"}
+    drop(page, ".drop", {name: body.encode() for name, body in tables.items()})
+    page.wait_for_selector("h2:text-is('Which field contains the text?')")
+    page.get_by_label("Document id").select_option("sku")
+    page.get_by_role("button", name="Find copies").click()
+    page.wait_for_selector("text=Text field: body. Id field: sku.")
+    page.wait_for_selector("text=Download kept")
+    if [tile.inner_text() for tile in page.locator(".tile b").all()] != ["10", "7", "3", "3"]:
+        yield f"tables: {page.locator('.tiles').inner_text()!r}"
+    with tempfile.TemporaryDirectory() as here:
+        for name, body in tables.items():
+            pathlib.Path(here, name).write_text(body, encoding="utf-8")
+        yield from same_as_commands(page, doppel, here, "new-kept.csv", "files-kept.csv")
     # Nothing is similar: passages are another command's work.
     upload(page, json.dumps([{"text": FIRST}, {"text": corpus.prose(random.Random(1), 60)}]).encode(), "essays.json")
     page.wait_for_selector("code:text-is('doppel overlap essays.json')")
@@ -655,6 +769,30 @@ def files(browser, address):
     page.set_input_files("input[type=file]", {"name": "table.csv", "mimeType": "text/csv", "buffer": b"id,text\n1,one two three\n2,one two three\n"})
     page.get_by_role("button", name="Deduplicate this file").click()
     page.wait_for_selector("text=2 documents, 1 removed. Kept: 1")
+    # The server reads files as the command does; what cannot be read is refused, with the reason.
+    watched.open("#/check", "h1:text-is('Check a document')")
+    area = page.locator("textarea")
+    for name, body, text in (("c.docx", docx("the text of Word"), "the text of Word\n"), ("d.txt.gz", gzip.compress(b"unpacked text"), "unpacked text"),
+                             ("e.jsonl.bz2", bz2.compress(b'{"text": "one record"}\n'), None)):
+        page.set_input_files("input[type=file]", {"name": name, "mimeType": "application/octet-stream", "buffer": body})
+        if text:
+            until(page, "text => document.querySelector('textarea').value === text", text)
+        else:
+            page.wait_for_selector(f".offer:has-text('{name} contains several documents.')")
+    watched.expected = (400,)
+    for name, body, why in (("bin.dat", b"ab\0cd" * 50, "binary, not text"), ("x.pdf", b"%PDF-1.4 nonsense", "PDF"), ("b.docx", b"nonsense", "not a Word document")):
+        page.set_input_files("input[type=file]", {"name": name, "mimeType": "application/octet-stream", "buffer": body})
+        page.wait_for_selector(f".offer .problem:has-text('{name}: '):has-text('{why}')")
+        if area.input_value() != "unpacked text":
+            yield f"{name} was taken for a text: {area.input_value()!r}"
+    yield from watched.look()
+    watched.open("#/compare", "h1:text-is('Compare two texts')")
+    essay = corpus.prose(random.Random(14), 80)
+    for number, (name, body) in enumerate((("alice.txt", essay.encode()), ("alice.docx", docx(essay)))):
+        page.locator("input[type=file]").nth(number).set_input_files({"name": name, "mimeType": "application/octet-stream", "buffer": body})
+        until(page, "number => document.querySelectorAll('textarea')[number].value.length > 100", number)
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("text=A and B have exactly the same words.")
     # No figure reaches the threshold that it is below.
     shown = page.evaluate("async () => { const {share} = await import('/console/format.js'); return [[0.72966, 0.73], [0.72999999, 0.73], [0.73, 0.73], [0.5, 0.8], [0.99999]].map(of => share(...of)); }")
     if shown != ["72.97 %", "just below 73 %", "73.0 %", "50.0 %", "99.99 %"]:

@@ -117,10 +117,11 @@ def run(browser, other, doppel, pictures):
         yield from told("looks", looks(browser, address, pictures))
         yield from told("looks", looks(other, address, pictures, FEWER_WAYS, "-noto"))
         yield from told("large, other font", trouble.large(other, address))
-        for story in (stories.compare, stories.alignment, stories.large_texts, stories.broken_lines, stories.files, stories.dedup, stories.runs, stories.fields, stories.folder, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
+        for story in (stories.compare, stories.alignment, stories.large_texts, stories.broken_lines, stories.files, stories.dedup, stories.runs, stories.fields, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
                       trouble.hostile, trouble.large, trouble.other_sites):
             yield from told(story.__name__, story(browser, address))
-        yield from told("commands", stories.commands(browser, address, doppel))
+        for story in (stories.commands, stories.folder, stories.several_files):
+            yield from told(story.__name__, story(browser, address, doppel))
         yield from told("server_gone", trouble.server_gone(browser, address, server))
     with serving(doppel) as (address, _):
         yield from told("not_kept", stories.not_kept(browser, address))

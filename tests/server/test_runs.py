@@ -1076,6 +1076,8 @@ class Rights(unittest.TestCase):
         try:
             self.assertEqual(server.ask("POST", "/v1/runs", b"", {**LINES, **reads})[0], 403)
             self.assertEqual(server.ask("POST", "/v1/runs", b"", LINES)[0], 401)
+            self.assertEqual(server.ask("POST", "/v1/runs", b"", {"Content-Type": "application/x-tar", **reads})[0], 403)
+            self.assertEqual([server.ask("POST", "/v1/records", b"text", {**LINES, **rights})[0] for rights in ({}, reads, writes)], [401, 200, 200])
             run = server.ask("POST", "/v1/runs", b"", {**LINES, **writes})[2]
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}", headers=reads)[0], 200)
             self.assertEqual(server.ask("GET", f"/v1/runs/{run['id']}/groups", headers=reads)[0], 200)

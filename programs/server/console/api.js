@@ -77,6 +77,9 @@ export const backup = signal => call("POST", `${base()}/backups`, {body: {}, sig
 export const expire = signal => call("POST", `${base()}/expire`, {body: {}, signal});
 export const compact = signal => call("POST", `${base()}/compact`, {body: {}, signal});
 // Of the server.
+// The first documents of a file.
+export const readFile = (file, values, signal) =>
+  call("POST", `/v1/records${query({name: file.name.slice(-255), ...values})}`, {body: file, signal, type: "application/octet-stream"});
 export const compare = (body, signal) => call("POST", "/v1/compare", {body, signal});
 export const caller = signal => call("GET", "/v1/session", {signal});
 export const indexes = signal => call("GET", "/v1/indexes", {signal});
@@ -87,8 +90,9 @@ export const dropIndex = (name, signal) => call("DELETE", `/v1/indexes/${encodeU
 // Runs: files that the server deduplicates.
 const run = id => `/v1/runs/${encodeURIComponent(id)}`;
 export const runFile = (id, way, values) => `${run(id)}/${way}${query(values)}`;
-export const createRun = (file, values, signal) =>
-  call("POST", `/v1/runs${query(values)}`, {body: file, signal, type: "application/octet-stream"});
+// several: the file is an archive of several files.
+export const createRun = (file, several, values, signal) =>
+  call("POST", `/v1/runs${query(values)}`, {body: file, signal, type: several ? "application/x-tar" : "application/octet-stream"});
 export const runs = signal => call("GET", "/v1/runs", {signal});
 export const getRun = (id, signal) => call("GET", run(id), {signal});
 export const runEvents = (id, after, signal) => call("GET", runFile(id, "events", {after}), {signal});

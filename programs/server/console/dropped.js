@@ -1,9 +1,5 @@
-// A file or folder that was dropped or chosen, as one file that POST /v1/runs takes. A folder becomes JSONL, a line a
-// file, with its path as the id.
-
-// Files of a folder that are not text are left out: those with these names, which need not be read, and those with a NUL.
-const BINARY = /\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|zst|bz2|xz|7z|tar|exe|so|o|a|bin|mp[34]|mov|avi|woff2?|ttf|otf|parquet|sqlite|docx|xlsx|pptx|odt)$/i;
-const PAGE = /\.x?html?$/i;
+// What was dropped or chosen, as one body that POST /v1/runs takes: a file as it is; a folder, or several files, as a tar
+// archive, so that the server reads each file as the command does.
 
 async function filesBelow(entry, path, found) {
   if (entry.isFile) {
@@ -14,44 +10,81 @@ async function filesBelow(entry, path, found) {
   for (;;) {
     const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
     if (!some.length) return;
-    for (const one of some.sort((x, y) => (x.name < y.name ? -1 : 1)))
-      if (!one.name.startsWith(".")) await filesBelow(one, `${path}/${one.name}`, found);
+    for (const one of some) await filesBelow(one, `${path}/${one.name}`, found);
   }
 }
 
-async function asLines(files, name) {
-  const lines = [];
-  for (const {path, file} of files) {
-    const text = BINARY.test(path) ? "\0" : await file.text();
-    if (!text.includes("\0")) lines.push(`${JSON.stringify({id: path, [PAGE.test(path) ? "html" : "text"]: text})}\n`);
-  }
-  if (!lines.length) throw {title: "Nothing to read", message: "The folder has no text files."};
-  return {file: new File(lines, `${name}.jsonl`), folder: name, leftOut: files.length - lines.length};
+// ---- the archive ----
+
+const BLOCK = 512,
+  NAME = 100; // bytes of a name that a header has room for
+const encoder = new TextEncoder();
+
+// The header of an entry (POSIX ustar): what stands where.
+function header(path, size, type) {
+  const bytes = new Uint8Array(BLOCK);
+  const put = (at, text) => bytes.set(encoder.encode(text), at),
+    octal = (at, digits, number) => put(at, number.toString(8).padStart(digits, "0"));
+  bytes.set(path.subarray(0, NAME), 0);
+  octal(100, 7, 0o644);
+  octal(108, 7, 0);
+  octal(116, 7, 0);
+  octal(124, 11, size);
+  octal(136, 11, 0);
+  put(148, "        "); // the checksum counts as blanks
+  put(156, type);
+  put(257, "ustar\u000000");
+  octal(148, 6, bytes.reduce((sum, byte) => sum + byte, 0));
+  bytes[154] = 0;
+  return bytes;
 }
 
-// {file, folder, leftOut}: `folder` is the name of the folder that it was made of, or null, `leftOut` how many of its
-// files were left out.
+const filled = size => new Uint8Array((BLOCK - (size % BLOCK)) % BLOCK);
+
+// A record of the pax format begins with its own length, whose digits count.
+function paxRecord(key, value) {
+  const rest = encoder.encode(` ${key}=${value}\n`).length;
+  let length = rest + String(rest).length;
+  if (String(length).length + rest > length) length++;
+  return encoder.encode(`${length} ${key}=${value}\n`);
+}
+
+function entryOf({path, file}) {
+  const bytes = encoder.encode(path),
+    pax = bytes.length > NAME ? paxRecord("path", path) : null,
+    before = pax ? [header(encoder.encode("pax"), pax.length, "x"), pax, filled(pax.length)] : [];
+  return [...before, header(bytes, file.size, "0"), file, filled(file.size)];
+}
+
+// {file, several, inputs, members}: the archive, as a file of the name that is shown; the names at its top, for the command; and
+// the files in it. The browser reads them while it sends the archive.
+function archiveOf(found, name) {
+  if (!found.length) throw {title: "Nothing to read", message: "The folder has no files."};
+  const members = found.sort((x, y) => (x.path < y.path ? -1 : 1)),
+    inputs = [...new Set(members.map(({path}) => path.split("/")[0]))],
+    file = new File([...members.flatMap(entryOf), new Uint8Array(2 * BLOCK)], name);
+  return {file, several: true, inputs, members: members.map(one => one.file)};
+}
+
+// One file, as it is.
+const single = file => ({file, several: false, inputs: [file.name], members: []});
+
 async function fromDrop(transfer) {
-  const entries = [...transfer.items].map(item => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
-  if (entries.length === 1 && entries[0].isFile) return {file: transfer.files[0], folder: null};
-  const files = [...transfer.files];
-  if (!entries.length && files.length === 1) return {file: files[0], folder: null};
+  const entries = [...transfer.items].map(item => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean),
+    files = [...transfer.files];
+  if (entries.length === 1 ? entries[0].isFile : !entries.length && files.length === 1) return single(files[0]);
   const found = entries.length ? [] : files.map(file => ({path: file.name, file})),
     name = entries.length === 1 ? entries[0].name : "files";
   for (const entry of entries) await filesBelow(entry, entry.name, found);
-  return asLines(found, name);
+  return archiveOf(found, name);
 }
 
 // Of an input, which may ask for a folder.
 export async function fromInput(input) {
   const files = [...input.files];
-  if (files.length === 1 && !files[0].webkitRelativePath) return {file: files[0], folder: null};
-  const found = files
-    .map(file => ({path: file.webkitRelativePath || file.name, file}))
-    .filter(({path}) => !path.split("/").some(part => part.startsWith(".")))
-    .sort((x, y) => (x.path < y.path ? -1 : 1));
-  const name = found.length ? found[0].path.split("/")[0] : "files";
-  return asLines(found, name);
+  if (files.length === 1 && !files[0].webkitRelativePath) return single(files[0]);
+  const found = files.map(file => ({path: file.webkitRelativePath || file.name, file}));
+  return archiveOf(found, found[0]?.path.includes("/") ? found[0].path.split("/")[0] : "files");
 }
 
 // What was dropped on another page, until page_dedup.js takes it.
@@ -64,6 +97,12 @@ export const taken = () => {
   waiting = null;
   return held;
 };
+
+// Opens the page that deduplicates a file, with this one.
+export function deduplicate(file) {
+  hold(Promise.resolve(single(file)));
+  location.hash = "#/dedup";
+}
 
 // Calls `take` with a promise of what is dropped on an element.
 export function takesFiles(place, take, {anywhere = false} = {}) {

@@ -32,6 +32,7 @@ async function beginningOf(file) {
 }
 
 const PACKED = /\.(gz|gzip|zst|zstd|bz2|xz)$/i;
+export const isPacked = file => PACKED.test(file.name);
 const DELIMITERS = ["\t", ",", ";", "|"];
 
 // What separates the cells of a CSV file: of these, the first that its header has outside of quotes.
@@ -90,18 +91,18 @@ const flat = (object, path = "") =>
       : [[path + key, value === null ? "" : typeof value === "string" ? value : JSON.stringify(value)]],
   );
 
-const isTable = name => /\.(csv|tsv|tab)$/i.test(name);
+const isTableName = name => /\.(csv|tsv|tab)$/i.test(name);
 
 // The ending of the file of kept documents: rows of a table stay rows.
 export function endingOf(name) {
   const bare = name.replace(PACKED, "");
-  return !isTable(bare) ? ".jsonl" : /\.csv$/i.test(bare) ? ".csv" : ".tsv";
+  return !isTableName(bare) ? ".jsonl" : /\.csv$/i.test(bare) ? ".csv" : ".tsv";
 }
 // Its name without the endings of its format and its compression.
 export const stemOf = name => name.replace(PACKED, "").replace(/(.)\.[^.]*$/, "$1");
 
 function recordsOf(text, name) {
-  if (isTable(name)) {
+  if (isTableName(name)) {
     const [heads, ...rows] = rowsOf(text, /\.csv$/i.test(name) ? delimiterOf(text) : "\t");
     return rows.length ? rows.map(row => heads.map((head, i) => [head, row[i] || ""])) : [heads.map(head => [head, ""])];
   }
@@ -117,11 +118,30 @@ export const hasSeveral = async file =>
 
 // [{name, values}], the values of the first records; null: it is no file of records, or packed in a way that only the
 // server can unpack.
-export async function fieldsOf(file) {
+async function fieldsOf(file) {
   const found = new Map();
   for (const record of await firstRecords(file))
     for (const [key, value] of record) found.set(key, [...(found.get(key) || []), value]);
   return found.size ? [...found].map(([key, values]) => ({name: key, values})) : null;
+}
+
+// Files of an archive whose fields are looked at.
+const LOOKED_AT = 20;
+const RECORDS_NAME = /\.(csv|tsv|tab|jsonl|ndjson|json)$/i;
+
+// Of several files, those with names of records; null: none is a file of records. `lacks`: one of them has no field that
+// the server takes for the text.
+export async function fieldsOfSeveral(files) {
+  const found = new Map(),
+    isTable = file => files.length === 1 || RECORDS_NAME.test(file.name.replace(PACKED, "")),
+    tables = files.filter(isTable).slice(0, LOOKED_AT);
+  let lacks = false;
+  for (const file of tables) {
+    const fields = await fieldsOf(file);
+    lacks ||= fields !== null && !usualFields(fields).text;
+    for (const {name, values} of fields || []) found.set(name, [...(found.get(name) || []), ...values]);
+  }
+  return {fields: found.size ? [...found].map(([key, values]) => ({name: key, values})) : null, lacks};
 }
 
 // The fields that the server takes by itself: {text, id}, each undefined where it finds none.

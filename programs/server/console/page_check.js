@@ -1,7 +1,6 @@
 // Check a document: is this text or page known? And add it.
 import {add, check, compare, get, orNull, remove, similar, stats} from "./api.js";
 import {announce, box, button, card, el, field, form, lead, needs, outcome, soft} from "./dom.js";
-import {hold} from "./dropped.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {inWords, verdictOf} from "./explain.js";
 import {leastSimilarity, nearSection} from "./near.js";
@@ -12,10 +11,7 @@ import {twoTexts} from "./two_texts.js";
 import {documentLink, verdictCard} from "./verdict.js";
 
 function makeForm() {
-  const text = source("Text or page", 8, file => {
-    hold(Promise.resolve({file, folder: null}));
-    location.hash = "#/dedup";
-  });
+  const text = source("Text or page", 8);
   const input = (type, placeholder) => el("input", {type, placeholder, autocomplete: "off", spellcheck: "false"});
   return {text, title: input("text"), url: input("url", "https://"), id: input("text")};
 }

@@ -4,7 +4,7 @@ import {compare, createRun, deleteRun, download, getRun, repeatRun, runEvents, r
 import {clusters} from "./clusters.js";
 import {announce, box, button, calm, card, el, lead, name, needs, outcome, soft, svg, tile} from "./dom.js";
 import {fromInput, taken, takesFiles} from "./dropped.js";
-import {chooser, fieldsOf, keyFields, usualFields} from "./fields.js";
+import {chooser, fieldsOfSeveral, keyFields, usualFields} from "./fields.js";
 import {bytes, clock, count, many, percent, share} from "./format.js";
 import {problemCard, working} from "./problem.js";
 import {listGroups, titleOf, whyForm} from "./run_groups.js";
@@ -14,6 +14,7 @@ import {may, session} from "./session.js";
 import {asCommand, asCurl, asOverlap, chosenKeys, copyButton, digits} from "./terminal.js";
 import {lowest, stepAt, thresholdControl} from "./threshold.js";
 import {twoTexts} from "./two_texts.js";
+import {commandReadsMore, unreadCard} from "./unread.js";
 
 // Milliseconds after which the server is asked about a file that is still being sent, and after the last move of the
 // slider.
@@ -80,25 +81,27 @@ function makeView() {
     at: el("p", {class: "at", role: "status"}),
     trouble: box("place"),
     list: el("div"),
+    unread: el("div"),
     why: el("div"),
   };
 }
 
 function inWords(run, what) {
-  const read =
-    (what.leftOut ? ` ${many(what.leftOut, "file that is", "files that are")} not text ${what.leftOut === 1 ? "was" : "were"} left out.` : "") +
-    (run.bad ? ` ${many(run.bad, "record")} could not be read.` : "") +
+  const files = run.archive ? "files" : "file",
+    read =
+    (run.bad ? ` ${many(run.bad, run.archive ? "file or record" : "record", run.archive ? "files or records" : "records")} could not be read.` : "") +
     (run.empty ? ` ${many(run.empty, "document")} ${run.empty === 1 ? "has no words and is" : "have no words and are"} kept.` : "");
   if (run.state === "failed") return run.why;
   if (run.state === "done")
-    return `${bytes(run.received)} analysed.${read} The file will be deleted at ${clock(run.expires)}, or earlier if you delete it or drop another one.`;
+    return `${bytes(run.received)} analysed.${read} The ${files} will be deleted at ${clock(run.expires)}, or earlier if you delete ${run.archive ? "them" : "it"} or drop another file.`;
   if (run.state === "receiving") return `${bytes(run.received)} of ${bytes(what.file.size)} sent; ${many(run.documents, "document")} analysed so far.`;
   return `Upload complete; ${many(run.documents, "document")} analysed so far.`;
 }
 
-// A run, from the upload of its file or from when it is opened again. `what` is {file, folder, leftOut, fields, keys}, of
-// which dropped.js gives the first three: `file` has only a name and a size if the browser no longer has it; `fields` is
-// null if they are not known; `keys` are the fields with the text and the id. ask(what, id) lets the user choose them.
+// A run, from the upload of its file or from when it is opened again. `what` is {file, several,
+// inputs, fields, keys, format}, of which dropped.js gives the first three: `file` has only a name and a size if the
+// browser no longer has it; `fields` is null if they are not known; `keys` are the fields with the text and the id;
+// `format` is that of the kept documents. ask(what, id) lets the user choose the fields.
 class Watch {
   constructor(what, root, ask, signal, id = newId()) {
     this.what = what;
@@ -148,6 +151,7 @@ class Watch {
     );
     root.replaceChildren(
       el("section", {class: "card"}, el("h2", null, name(this.what.file.name)), box("sending", v.bar, v.state), v.keys),
+      v.unread,
       this.result,
     );
   }
@@ -203,13 +207,17 @@ class Watch {
     this.ready.replaceChildren(
       el("h2", null, "Download"),
       box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), may("write") && deleteNow),
-      el("p", {class: "soft"}, "The same on the command line:"),
-      this.command,
-      box(
-        "buttons",
-        copyButton(() => asCommand(this.what, this.threshold), "command", this.command),
-        !this.what.folder && copyButton(() => asCurl(this.what, this.threshold), "curl", this.command),
-      ),
+      ...(commandReadsMore(this.run)
+        ? [soft("No command is shown: doppel dedup may read files that the server left out, and then gives another result.")]
+        : [
+            el("p", {class: "soft"}, "The same on the command line:"),
+            this.command,
+            box(
+              "buttons",
+              copyButton(() => asCommand(this.what, this.threshold), "command", this.command),
+              copyButton(() => asCurl(this.what, this.threshold), "curl", this.command),
+            ),
+          ]),
       this.place,
     );
     this.ready.hidden = false;
@@ -288,7 +296,9 @@ class Watch {
     v.state.textContent = inWords(run, this.what);
     v.bar.value = run.state === "receiving" ? Math.min(run.received / (this.what.file.size || 1), 1) : 1;
     v.bar.hidden = run.state === "done" || run.state === "failed";
-    if (run.state === "failed") throw {title: "This file cannot be used", message: run.why, choose: this.askAgain()};
+    this.what.format = run.keptFormat;
+    if (run.state === "failed" || run.state === "done") v.unread.replaceChildren(unreadCard(run) || "");
+    if (run.state === "failed") throw {title: run.archive ? "These files cannot be used" : "This file cannot be used", message: run.why, choose: this.askAgain()};
     if (!run.thresholds.length) return;
     this.result.hidden = false;
     v.documents.set(count(run.documents), run.whole ? "" : "so far");
@@ -338,7 +348,7 @@ class Watch {
   async start() {
     await this.deletePrevious();
     const {file, keys} = this.what,
-      sent = createRun(file, {id: this.id, name: file.name, similarity: USUAL, ...chosenKeys(keys)}, this.signal);
+      sent = createRun(file, this.what.several, {id: this.id, name: file.name, similarity: USUAL, ...chosenKeys(keys)}, this.signal);
     history.replaceState(null, "", `#/dedup/${this.id}`);
     sent.then(
       () => (this.arrived = true),
@@ -361,7 +371,7 @@ class Watch {
 async function resume(id, place, ask, signal) {
   const run = await getRun(id, signal),
     keys = {textKey: run.textKey, idKey: run.idKey},
-    what = {file: {name: run.name, size: run.received}, folder: null, fields: null, keys},
+    what = {file: {name: run.name, size: run.received}, several: run.archive, inputs: run.inputs, fields: null, keys},
     watch = new Watch(what, place, ask, signal, id);
   watch.arrived = run.state !== "receiving";
   await watch.follow(Promise.resolve());
@@ -383,7 +393,7 @@ function dropPlace(start) {
     drop = box(
       "drop card",
       invitation,
-      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). Each file of a folder is a document."),
+      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). In a folder, each file is read as what it is."),
       box("buttons", ...choose(false), ...choose(true)),
     );
   takesFiles(drop, start);
@@ -426,8 +436,9 @@ export async function show(root, route, signal) {
   const start = promise =>
     watch(async until => {
       const dropped = await promise,
-        what = {...dropped, fields: dropped.folder ? null : await fieldsOf(dropped.file), keys: {}};
-      if (what.fields && !usualFields(what.fields).text) ask(what, null);
+        {fields, lacks} = await fieldsOfSeveral(dropped.several ? dropped.members : [dropped.file]),
+        what = {...dropped, fields, keys: {}};
+      if (lacks) ask(what, null);
       else await new Watch(what, place, ask, until).start();
     });
   const drop = dropPlace(start);

@@ -1,14 +1,17 @@
 // A place for a text or a page: typed, pasted, chosen as a file or dropped.
+import {readFile} from "./api.js";
 import {announce, box, button, el, field, name, options} from "./dom.js";
-import {hasSeveral} from "./fields.js";
+import {deduplicate} from "./dropped.js";
+import {hasSeveral, isPacked} from "./fields.js";
 import {many} from "./format.js";
+import {problemCard} from "./problem.js";
 
 const KINDS = [
   ["auto", "Text or page: detect"],
   ["text", "Text"],
   ["html", "Page (HTML)"],
 ];
-const ENDINGS = ".txt,.md,.html,.htm,.xhtml,text/*";
+const ENDINGS = ".txt,.md,.html,.htm,.xhtml,.docx,.gz,.zst,.bz2,.xz,text/*";
 
 const looksLikePage = text => /^\s*(<!doctype|<html|<head|<body|<!--|<(article|div|p|h1|main|section)\b)/i.test(text);
 const wordsOf = text => (text.match(/[\p{L}\p{N}]+/gu) || []).length;
@@ -28,9 +31,8 @@ function takesDrops(place, take) {
   });
 }
 
-// {box, area, side(), set(text)}; side() gives {text} or {html}, or null when it is empty. several(file): is offered for a
-// file of several documents, before it is taken for one.
-export function source(label, rows = 10, several = null) {
+// {box, area, side(), set(text)}; side() gives {text} or {html}, or null when it is empty.
+export function source(label, rows = 10) {
   const area = el("textarea", {rows, spellcheck: "false", dir: "auto"});
   const kind = el("select", {"aria-label": `${label}: kind`}, options(KINDS, "auto"));
   const counted = el("span", {class: "soft"}, "0 words");
@@ -40,21 +42,41 @@ export function source(label, rows = 10, several = null) {
   };
   const isPage = () => (kind.value === "auto" ? looksLikePage(area.value) : kind.value === "html");
   const offer = el("div", {class: "offer", role: "status"});
-  const read = async chosen => {
-    area.value = await chosen.text();
-    announce(`${chosen.name} loaded`);
+  const set = (text, as = "auto") => {
+    area.value = text;
+    kind.value = as;
     changed();
   };
-  const take = async chosen => {
-    if (!several || !(await hasSeveral(chosen))) return read(chosen);
+  // The document of a file, as the server and the command read it; null: it has several.
+  const only = async chosen => {
+    if (await hasSeveral(chosen)) return null;
+    const {documents, more} = await readFile(chosen, {limit: 1});
+    return more ? null : documents[0];
+  };
+  const load = (chosen, {text, html}) => {
+    const isHtml = html !== null,
+      shown = isHtml ? html : text;
+    set(shown, looksLikePage(shown) === isHtml ? "auto" : isHtml ? "html" : "text");
+    announce(`${chosen.name} loaded`);
+  };
+  const offerSeveral = chosen =>
     offer.replaceChildren(
       el("p", null, name(chosen.name), " contains several documents."),
       box(
         "buttons",
-        button("Deduplicate this file", () => several(chosen), {class: "first"}),
-        button("Use it as one text", () => read(chosen)),
+        button("Deduplicate this file", () => deduplicate(chosen), {class: "first"}),
+        !isPacked(chosen) && button("Use it as one text", async () => load(chosen, {text: await chosen.text(), html: null})),
       ),
     );
+  let latest;
+  const take = async chosen => {
+    latest = chosen;
+    offer.replaceChildren(el("p", {class: "soft"}, "Reading ", name(chosen.name)));
+    const answer = await only(chosen).catch(error => error);
+    if (latest !== chosen) return;
+    if (answer instanceof Error) offer.replaceChildren(problemCard({title: "This file cannot be read", message: `${chosen.name}: ${answer.message}`}));
+    else if (answer) load(chosen, answer);
+    else offerSeveral(chosen);
   };
   const file = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", accept: ENDINGS});
   file.addEventListener("change", () => {
@@ -81,9 +103,6 @@ export function source(label, rows = 10, several = null) {
     box: place,
     area,
     side: () => (area.value.trim() ? {[isPage() ? "html" : "text"]: area.value} : null),
-    set(text) {
-      area.value = text;
-      changed();
-    },
+    set,
   };
 }

@@ -22,25 +22,36 @@ export const digits = threshold =>
 
 export const chosenKeys = keys => Object.fromEntries(Object.entries(keys).filter(([, key]) => key));
 
-// what: {file, folder, keys}, as page_dedup.js has them.
-export function asCommand({file, folder, keys}, threshold) {
-  const options = [
-    ["--text-key", keys.textKey],
-    ["--id-key", keys.idKey],
-  ].flatMap(([option, key]) => (key ? [option, quote(key)] : []));
-  const outputs = `-o kept${folder ? ".jsonl" : endingOf(file.name)} --removed removed.jsonl`;
-  return ["doppel dedup", path(folder || file.name), outputs, "--similarity", digits(threshold), ...options].join(" ");
+const asOptions = pairs => pairs.flatMap(([option, key]) => (key ? [option, quote(key)] : []));
+
+// Names as the last arguments of a command.
+const operands = names => [...(names.some(one => one.startsWith("-")) ? ["--"] : []), ...names.map(quote)];
+
+// The name of an output, which must not be that of an input.
+const output = (name, inputs) => (inputs.includes(name) ? `new-${name}` : name);
+
+// what: {file, several, inputs, keys, format}, as page_dedup.js has them.
+export function asCommand({file, several, inputs = [file.name], keys, format}, threshold) {
+  const kept = output(`kept${several ? `.${format}` : endingOf(file.name)}`, inputs),
+    options = ["--similarity", digits(threshold), ...asOptions([["--text-key", keys.textKey], ["--id-key", keys.idKey]])],
+    outputs = ["-o", kept, "--removed", output("removed.jsonl", inputs)];
+  if (!several) return ["doppel dedup", path(file.name), ...outputs, ...options].join(" ");
+  const names = operands(inputs);
+  return ["doppel dedup", ...(names[0] === "--" ? [...outputs, ...options, ...names] : [...names, ...outputs, ...options])].join(" ");
 }
 
-export function asCurl({file: {name}, keys}, threshold) {
+export function asCurl({file: {name}, several, inputs, keys, format}, threshold) {
   const token = session.token ? " -H 'Authorization: Bearer TOKEN'" : "",
-    glob = /[[\]{}]/.test(name) ? " -g" : "", // curl would take the name for a pattern
     values = new URLSearchParams({name, answer: "kept", similarity: digits(threshold), ...chosenKeys(keys)}),
-    output = path(`${stemOf(name)}-kept${endingOf(name)}`);
-  return `curl -f${glob} -T ${path(name)} -X POST -H 'Content-Type: application/octet-stream'${token} '${location.origin}/v1/runs?${values}' -o ${output}`;
+    to = `'${location.origin}/v1/runs?${values}'`;
+  if (several)
+    return `tar -cf - ${operands(inputs).join(" ")} | curl -f -T - -X POST -H 'Content-Type: application/x-tar'${token} ${to} -o ${path(output(`${stemOf(name)}-kept.${format}`, inputs))}`;
+  const glob = /[[\]{}]/.test(name) ? " -g" : ""; // curl would take the name for a pattern
+  return `curl -f${glob} -T ${path(name)} -X POST -H 'Content-Type: application/octet-stream'${token} ${to} -o ${path(`${stemOf(name)}-kept${endingOf(name)}`)}`;
 }
 
-export const asOverlap = ({file, folder}) => `doppel overlap ${path(folder || file.name)}`;
+export const asOverlap = ({file, several, inputs}) =>
+  ["doppel overlap", ...(several ? operands(inputs) : [path(file.name)])].join(" ");
 
 // text(): what is copied; where the browser does not allow that, `line` shows it, to be selected.
 export function copyButton(text, what, line) {
