@@ -1537,6 +1537,7 @@ typedef struct doppel_overlap {
     uint64_t a, b; /* positions in the order of reading, those of `against` first */
     doppel_slice a_id, b_id;
     double containment_ab, containment_ba; /* the share of A's features that are in B, and the other way round */
+    uint64_t words_a, words_b;             /* of the texts, as passages count them */
     const doppel_passage *passages;        /* in the order of A */
     const doppel_slice *begins;            /* the first words of each in A, at most 80 bytes */
     size_t passage_count;

@@ -113,7 +113,9 @@ static int open_beside(dp_newfile *file) {
         return ENOMEM;
     }
     file->beside = beside.data;
-    file->number = open(file->beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    /* What has that name was left by a process that was killed, or is a link that must not be written through. */
+    unlink(file->beside);
+    file->number = open(file->beside, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return file->number < 0 ? errno : 0;
 }
 

@@ -682,6 +682,7 @@ typedef struct dp_output_file {
     char *input, *name; /* name: below the folder */
     const char *format; /* NULL: records, or not known */
     dp_buffer header;   /* of rows */
+    bool absent;        /* the input does not exist, and so has no output */
 } dp_output_file;
 
 typedef struct dp_output_files {

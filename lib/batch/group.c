@@ -37,9 +37,9 @@ typedef struct grouping {
     keep_order order;
     kept_of_class kept_url, kept_twin, kept_title;
     uint32_t *stamp; /* by document: the document that looked at it last, + 1 */
-    uint32_t *chain; /* with link_any: a document of the same group, which is led by its first in the order of keeping;
-else NULL */
-    bool *whole;     /* with link_any: by bucket, whether all its documents are of one group */
+    /* With link_any, else NULL: a document of the same group, which is led by its first in the order of keeping. */
+    uint32_t *chain;
+    bool *whole; /* with link_any: by bucket, whether all its documents are of one group */
 
     uint64_t *entry; /* component << 32 | rank, of documents that are connected with another */
     size_t entries, next;

@@ -64,15 +64,19 @@ static doppel_status add_output(dp_input_kind *input, void *user) {
         return dp_fail(p->error, DOPPEL_ERROR_USAGE, "stdin has no name for its output: give files");
     if (!dp_reserve(&files->file, &files->room, files->count + 1, sizeof *files->file))
         return dp_no_memory(p->error);
-    if (!stat(input->path, &there)) {
+    bool absent = stat(input->path, &there);
+    if (!absent) {
         uint64_t *number = dp_hashmap_add(&p->inputs, file_key(&there));
         if (!number)
             return dp_no_memory(p->error);
         *number = 1;
     }
     dp_output_file *file = &files->file[files->count++];
-    *file = (dp_output_file){
-        .input = strdup(input->path), .name = output_name(input), .format = input->format, .header = input->header};
+    *file = (dp_output_file){.input = strdup(input->path),
+                             .name = output_name(input),
+                             .format = input->format,
+                             .header = input->header,
+                             .absent = absent && strcmp(input->path, "-") != 0};
     input->header = (dp_buffer){0};
     if (!file->input || !file->name)
         return dp_no_memory(p->error);
@@ -568,7 +572,6 @@ static doppel_status begin_run(run_folder *run, const char *folder, doppel_error
 typedef struct file_writing {
     doppel_batch *batch;
     run_folder run;
-    char staging[4096];    /* the folder of outputs in it */
     size_t next;           /* the file that is begun next; the one before it is open */
     doppel_writer *writer; /* of it; NULL: none is */
     doppel_error error;
@@ -597,25 +600,54 @@ static doppel_status place_of(const char *folder, const char *name, char path[40
     return make_folders(path, error);
 }
 
+/* Where an output is until all are complete: a number, as its own name may leave no room for what the writer adds to
+ * it, and the ending that says how it is compressed. */
+static doppel_status staged_path(const file_writing *w, size_t i, char path[4096], doppel_error *error) {
+    const char *name = w->batch->files.file[i].name;
+    size_t length = strlen(name);
+    const char *ending = ends_in(name, length, ".gz") ? ".gz" : ends_in(name, length, ".zst") ? ".zst" : "";
+    if (snprintf(path, 4096, "%s/outputs/%zu%s", w->run.path, i, ending) >= 4096)
+        return dp_fail_at(error, DOPPEL_ERROR_IO, name, 0, "the name of its output is too long");
+    return DOPPEL_OK;
+}
+
+/* An error in writing the open output names the place it is meant for. */
+static doppel_status name_output(file_writing *w, doppel_status status) {
+    const dp_output_files *files = &w->batch->files;
+    char path[4096], message[sizeof w->error.message];
+    if (status != DOPPEL_ERROR_IO || !w->next || w->next > files->count)
+        return status;
+    memcpy(message, w->error.message, sizeof message);
+    snprintf(path, sizeof path, "%s/%s", files->folder, files->file[w->next - 1].name);
+    return dp_fail_at(&w->error, status, path, 0, "%s", message);
+}
+
 static doppel_status end_output(file_writing *w, bool ok) {
     doppel_writer *writer = w->writer;
     w->writer = NULL;
-    return doppel_writer_finish(writer, ok, ok ? &w->error : NULL);
+    return name_output(w, doppel_writer_finish(writer, ok, ok ? &w->error : NULL));
+}
+
+/* Opens the next output, with its header. */
+static doppel_status begin_output(file_writing *w) {
+    const dp_output_file *file = &w->batch->files.file[w->next];
+    char path[4096];
+    DP_TRY(staged_path(w, w->next++, path, &w->error));
+    DP_TRY(doppel_writer_open(&w->writer, path, (int)w->batch->settings.threads, &w->error));
+    return file->header.size ? write_line(w->writer, header_of(file), &w->error) : DOPPEL_OK;
 }
 
 /* Ends the files before this one, each with its header at least, and opens it. */
 static doppel_status begin_files(file_writing *w, uint64_t file) {
     const dp_output_files *files = &w->batch->files;
-    char path[4096];
-    for (; w->next <= file; w->next++) {
+    while (w->next <= file) {
         if (w->next >= files->count)
             return dp_inputs_changed(&w->error);
-        const dp_output_file *f = &files->file[w->next];
         DP_TRY(end_output(w, true));
-        DP_TRY(place_of(w->staging, f->name, path, &w->error));
-        DP_TRY(doppel_writer_open(&w->writer, path, (int)w->batch->settings.threads, &w->error));
-        if (f->header.size)
-            DP_TRY(write_line(w->writer, header_of(f), &w->error));
+        if (files->file[w->next].absent)
+            w->next++;
+        else
+            DP_TRY(name_output(w, begin_output(w)));
     }
     return DOPPEL_OK;
 }
@@ -624,8 +656,11 @@ static doppel_status write_to_file(const dp_written_document *document, void *us
     file_writing *w = user;
     if (document->file >= w->next)
         DP_TRY(begin_files(w, document->file));
-    return doppel_batch_stays(w->batch, document->position) ? write_line(w->writer, document->record, &w->error)
-                                                            : DOPPEL_OK;
+    if (!w->writer)
+        return dp_inputs_changed(&w->error);
+    if (!doppel_batch_stays(w->batch, document->position))
+        return DOPPEL_OK;
+    return name_output(w, write_line(w->writer, document->record, &w->error));
 }
 
 /* Renames all outputs into place. */
@@ -633,8 +668,10 @@ static doppel_status move_files(file_writing *w) {
     const dp_output_files *files = &w->batch->files;
     char from[4096], to[4096];
     for (size_t i = 0; i < files->count; i++) {
+        if (files->file[i].absent)
+            continue;
         DP_TRY(place_of(files->folder, files->file[i].name, to, &w->error));
-        DP_TRY(place_of(w->staging, files->file[i].name, from, &w->error));
+        DP_TRY(staged_path(w, i, from, &w->error));
         if (rename(from, to))
             return dp_fail_at(&w->error, DOPPEL_ERROR_IO, to, 0, "cannot be written: %s", strerror(errno));
     }
@@ -646,7 +683,7 @@ static doppel_status begin_staging(file_writing *w) {
     char folder[4096];
     DP_TRY(place_of(w->batch->files.folder, "", folder, &w->error));
     DP_TRY(begin_run(&w->run, w->batch->files.folder, &w->error));
-    return place_of(w->run.path, "outputs/", w->staging, &w->error);
+    return place_of(w->run.path, "outputs/", folder, &w->error);
 }
 
 doppel_status doppel_batch_write_files(doppel_batch *batch, doppel_error *error) {

@@ -291,7 +291,7 @@ static void docx_read(dp_reader *reader, dp_unit *unit, const char *file) {
     static const char *const why[] = {
         [DOCX_NO_ZIP] = "not a Word document, despite its name",
         [DOCX_OLD] = "a Word document with a password, or in the old .doc format: save it as .docx without a password",
-        [DOCX_DAMAGED] = "a damaged Word document",
+        [DOCX_DAMAGED] = "a Word document that is damaged or encrypted",
         [DOCX_NO_TEXT] = "not a Word document: it has no word/document.xml",
         [DOCX_UTF16] = "a Word document in UTF-16: saving it again with Word makes it UTF-8",
         [DOCX_EMPTY] = "a Word document without text; its pages may be images"};

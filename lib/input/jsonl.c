@@ -501,7 +501,9 @@ static size_t element_end(dp_mark *mark, const char *data, size_t size) {
         }
         p++;
     }
-    mark->seen = size;
+    /* The last byte of a word is looked at again: what was seen of a record that is too long is dropped, and if the
+     * word ended before all that is left, its length would be 0. */
+    mark->seen = size - (place == IN_WORD);
     mark->state = place + PLACES * depth;
     return 0;
 }
@@ -567,7 +569,9 @@ static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bo
     at->length = (size_t)(end - p);
     if (*p != '{')
         return dp_reader_bad_record(reader, unit, at, "%s",
-                                    *p == ',' ? "an element is missing between two commas" : "not a JSON object");
+                                    *p != ',' ? "not a JSON object"
+                                    : first   ? "a comma before the first element"
+                                              : "more than one comma before this element");
     if (!one_line(at) && !compact(reader, at))
         return dp_unit_no_memory(unit);
     /* A record ends with its line for whatever looks at the byte after it: the parser, to say what is wrong. */
@@ -581,6 +585,15 @@ static bool read_element(dp_reader *reader, dp_unit *unit, dp_raw_record *at, bo
 /* Whether the end of the file is missing, which is reported elsewhere. */
 static bool is_cut_short(const dp_unit *unit) {
     return unit->block.cut_line || unit->block.long_line || unit->failure[0] || unit->stream.failed;
+}
+
+/* The file ends before its array: what is left of an element is left out, and the file counts as not read to its end.
+ */
+static bool cut_off(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at, bool within) {
+    if (within)
+        dp_reader_bad_record(reader, unit, at, "the file ends within this element");
+    dp_reader_bad_file(reader, unit, at->file, "cut short: the array is not closed with ]");
+    return false;
 }
 
 /* What follows the last element. */
@@ -598,8 +611,7 @@ static bool read_end(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     if (p < end && *p == '}')
         return dp_reader_bad_record(reader, unit, at, "} where the array is closed with ]");
     if (p == end || *p != ']')
-        return is_cut_short(unit) ||
-               dp_reader_bad_record(reader, unit, at, "the file ends before the array is closed with ]");
+        return is_cut_short(unit) || cut_off(reader, unit, at, p < end);
     p++;
     pass_space(&p, end);
     return p == end || dp_reader_bad_record(reader, unit, at, "unexpected text after the array");

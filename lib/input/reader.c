@@ -324,15 +324,33 @@ bool dp_is_spreadsheet(const char *bytes, size_t length) {
            (memmem(bytes, length, excel, sizeof excel - 1) || memmem(bytes, length, document, sizeof document - 1));
 }
 
+/* What an archive of files is called, by how it begins; NULL: it is none. */
+static const char *archive_name(const char *bytes, size_t length) {
+    static const struct {
+        size_t at;
+        const char *magic, *name;
+    } archives[] = {
+        {0, "PK\3\4", "ZIP"}, {257, "ustar", "tar"}, {0, "7z\xBC\xAF\x27\x1C", "7z"}, {0, "Rar!\x1A\x07", "RAR"}};
+    for (size_t i = 0; i < sizeof archives / sizeof *archives; i++) {
+        size_t size = strlen(archives[i].magic);
+        if (length >= archives[i].at + size && !memcmp(bytes + archives[i].at, archives[i].magic, size))
+            return archives[i].name;
+    }
+    return NULL;
+}
+
 /* Whether the bytes are no text: says so, and leaves them out. */
 static bool is_binary(const dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
     const char *nul = memchr(at->bytes, 0, at->length < BINARY_LOOK ? at->length : BINARY_LOOK);
+    const char *archive = nul ? archive_name(at->bytes, at->length) : NULL;
     bool parquet = dp_is_parquet(at->bytes, at->length);
     if (parquet || dp_is_utf16(at->bytes, at->length)) {
         dp_unit_counts(unit)->records |= parquet;
         dp_reader_bad_record(reader, unit, at, "%s", parquet ? DP_WHY_PARQUET : DP_WHY_UTF16);
     } else if (nul && dp_is_spreadsheet(at->bytes, at->length)) {
         dp_reader_bad_record(reader, unit, at, "%s", DP_WHY_SPREADSHEET);
+    } else if (archive) {
+        dp_reader_bad_record(reader, unit, at, "a %s archive; unpack it, and give the folder with its files", archive);
     } else if (nul) {
         dp_reader_bad_record(reader, unit, at, "binary, not text: byte %zu is NUL", (size_t)(nul - at->bytes) + 1);
     } else {

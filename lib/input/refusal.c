@@ -214,6 +214,12 @@ static void say_lacking(const doppel_input_options *o, const dp_file_counts *cou
             hint->key);
 }
 
+/* Plain files, each a document; the error names the first. */
+static void say_bad_files(const dp_file_counts *counts, doppel_error *error) {
+    say(error, "this file and %llu more, of %llu, cannot be read: %.200s", (unsigned long long)(counts->bad - 1),
+        (unsigned long long)(counts->documents + counts->bad), counts->hint->first.message);
+}
+
 static void say_bad(const dp_file_counts *counts, doppel_error *error) {
     const dp_hint *hint = counts->hint;
     const doppel_error *first = &hint->first;
@@ -232,11 +238,13 @@ static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
         return;
     }
     dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
-    if (hint->whole_file) {
+    if (hint->whole_file || (!hint->first.line && !counts->documents && counts->bad == 1)) {
         say(&refusal->error, "%s", hint->first.message);
         return;
     }
-    if (hint->lacking && 2 * hint->lacking >= counts->bad)
+    if (!counts->records)
+        say_bad_files(counts, &refusal->error);
+    else if (hint->lacking && 2 * hint->lacking >= counts->bad)
         say_lacking(refusal->options, counts, &refusal->error);
     else
         say_bad(counts, &refusal->error);
@@ -293,8 +301,10 @@ void dp_refusal_take(dp_refusal *refusal, dp_unit *unit) {
 
 /* Refuses the first records alone, if they are bad. */
 static void check_first(dp_refusal *refusal) {
-    const dp_file_counts first = {
-        .documents = refusal->first_documents, .bad = refusal->first_bad, .hint = refusal->all.hint};
+    const dp_file_counts first = {.documents = refusal->first_documents,
+                                  .bad = refusal->first_bad,
+                                  .records = refusal->all.records,
+                                  .hint = refusal->all.hint};
     refusal->refused = is_refused(&first);
     if (refusal->refused)
         explain(refusal, &first);

@@ -32,6 +32,7 @@ typedef struct overlap_pair {
     uint32_t a, b;
     bool found; /* it is a pair; the rest is set only then */
     double containment_ab, containment_ba;
+    uint64_t words_a, words_b;
     doppel_passages passages;
     doppel_slice *begins; /* lengths; where they are is known when they are given */
     size_t a_id_length, b_id_length;
@@ -52,6 +53,7 @@ typedef struct comparer {
     size_t a_number; /* the document that `a` and `a_set` are of; SIZE_MAX: none */
     uint64_t *a_set;
     size_t a_count, a_room;
+    uint64_t a_total;   /* its words */
     text_words a_words; /* count 0: not known */
     doppel_status status;
     doppel_error error;
@@ -93,6 +95,7 @@ static doppel_status keep_set(comparer *c) {
     if (sketch.set_count)
         memcpy(c->a_set, sketch.set, sketch.set_count * sizeof *c->a_set);
     c->a_count = sketch.set_count;
+    c->a_total = sketch.words;
     return DOPPEL_OK;
 }
 
@@ -154,11 +157,13 @@ static doppel_status find_passages(comparer *c, overlap_pair *pair) {
 static doppel_status find_containment(comparer *c, overlap_pair *pair) {
     doppel_sketch sketch;
     pair->containment_ab = pair->containment_ba = 1;
+    pair->words_a = pair->words_b = c->a_total;
     if (have_same_words(c))
         return DOPPEL_OK;
     DP_TRY(doppel_sketcher_run(c->sketcher, text_of(&c->b), &sketch));
     pair->containment_ab = doppel_containment(c->a_set, c->a_count, sketch.set, sketch.set_count);
     pair->containment_ba = doppel_containment(sketch.set, sketch.set_count, c->a_set, c->a_count);
+    pair->words_b = sketch.words;
     return DOPPEL_OK;
 }
 
@@ -237,6 +242,8 @@ static doppel_status give_pair(overlap_pair *pair, comparer *c) {
                             .b_id = {at + pair->a_id_length, pair->b_id_length},
                             .containment_ab = pair->containment_ab,
                             .containment_ba = pair->containment_ba,
+                            .words_a = pair->words_a,
+                            .words_b = pair->words_b,
                             .passages = pair->passages.passage,
                             .begins = pair->begins,
                             .passage_count = pair->passages.count,

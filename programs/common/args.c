@@ -209,6 +209,8 @@ static const struct {
                    {"jaccard", "similarity"},
                    {"jaccard-threshold", "similarity"},
                    {"similarity-threshold", "similarity"},
+                   {"min-similarity", "similarity"},
+                   {"min-similarity", "containment"},
                    {"bit-diff", "distance"},
                    {"hamming", "distance"},
                    {"hamming-distance", "distance"},
@@ -266,6 +268,14 @@ static const struct {
                    {"cache-dir", "tmp"},
                    {"tmp-dir", "tmp"},
                    {"temp-dir", "tmp"},
+                   {"tmpdir", "tmp"},
+                   {"memory-limit", "memory"},
+                   {"max-memory", "memory"},
+                   {"no-progress", "quiet"},
+                   {"text-col", "text-key"},
+                   {"id-col", "id-key"},
+                   {"keep-first", "keep"},
+                   {"keep-last", "keep"},
                    {"top-k", "limit"},
                    {"max-results", "limit"},
                    {"db", "index"},
@@ -294,6 +304,11 @@ static const struct {
     const char *command, *option, *instead;
 } alternatives[] = {
     {NULL, "csv", "the name of the output sets its format: -o out.csv"},
+    {NULL, "in-place", "inputs are never changed: write to another file with -o OUT, and move it"},
+    {NULL, "overwrite", "an output file is replaced once the new one is complete; leave the option out"},
+    {NULL, "j", "--threads N uses N threads"},
+    {"dedup", "upsample", "--annotate --annotate-kept writes what is kept, each with the size of its group"},
+    {"trim", "removed", "--dropped FILE lists the documents that are dropped or left empty, --spans FILE every cut"},
     {"check", "similarity",
      "the threshold is a setting of the index (doppel stats shows it); doppel similar --similarity T lists documents "
      "above T"},
@@ -412,6 +427,15 @@ static bool note_value(cli_args *args, size_t i, const char *value) {
     return true;
 }
 
+/* Whether an argument is an option of the command, not a value that begins with a dash. */
+static bool is_option(const cli_args *args, const char *given) {
+    if (given[0] != '-' || !given[1])
+        return false;
+    if (given[1] != '-')
+        return !given[2] && find_option(args, NULL, 0, given[1]) != SIZE_MAX;
+    return find_option(args, given + 2, strcspn(given + 2, "="), 0) != SIZE_MAX;
+}
+
 /* Takes the option at argv[*at], and its value, which may be the next argument. */
 static bool take_option(cli_args *args, int argc, char **argv, int *at) {
     const char *given = argv[*at], *value = NULL;
@@ -433,10 +457,15 @@ static bool take_option(cli_args *args, int argc, char **argv, int *at) {
         args->values[i] = "";
         return !value;
     }
-    if (!value && *at + 1 < argc)
-        value = argv[++*at];
+    const char *next = *at + 1 < argc ? argv[*at + 1] : NULL;
+    bool missing = next && is_option(args, next);
+    if (!value && next && !missing) {
+        value = next;
+        ++*at;
+    }
     if (!value) {
-        message("--%s needs a value: --%s %s", option->name, option->name, option->value);
+        message("--%s needs a value%s%s: --%s %s", option->name, missing ? ", before " : "", missing ? next : "",
+                option->name, option->value);
         return false;
     }
     return note_value(args, i, value);

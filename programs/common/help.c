@@ -288,18 +288,25 @@ static void bash_choices(FILE *file, const cli_manual *manual, const cli_command
 
 static void generate_bash(FILE *file, const cli_manual *manual) {
     fputs("# bash completion for doppel; made by `doppel --generate bash`\n_doppel() {\n", file);
-    fputs("    local word=${COMP_WORDS[COMP_CWORD]} options values before\n    case ${COMP_WORDS[1]} in\n", file);
+    /* In --option=value, = is a word by itself. */
+    fputs("    local at=$((COMP_CWORD - 1)) word=${COMP_WORDS[COMP_CWORD]} option options values before\n"
+          "    if [ \"$word\" = = ]; then\n        word=\n"
+          "    elif [ \"${COMP_WORDS[at]}\" = = ]; then\n        at=$((at - 1))\n    fi\n"
+          "    option=${COMP_WORDS[at]}\n    case ${COMP_WORDS[1]} in\n",
+          file);
     for (const cli_command *command = manual->commands; command->name; command++) {
         fprintf(file, "    %s) options=\"", command->name);
         bash_options(file, command->options);
         bash_options(file, manual->common + command->common_from);
         fputs("\" ;;\n", file);
     }
-    fputs("    esac\n    if [ \"$COMP_CWORD\" -eq 1 ]; then\n        COMPREPLY=($(compgen -W \"", file);
+    fputs("    esac\n    if [ \"$COMP_CWORD\" -eq 1 ] || [ \"${COMP_WORDS[1]}\" = help ]; then\n"
+          "        COMPREPLY=($(compgen -W \"",
+          file);
     for (const cli_command *command = manual->commands; command->name; command++)
         fprintf(file, "%s ", command->name);
-    fputs("--help --version\" -- \"$word\"))\n        return\n    fi\n", file);
-    fputs("    case ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in\n", file);
+    fputs("help --help --version\" -- \"$word\"))\n        return\n    fi\n", file);
+    fputs("    case ${COMP_WORDS[1]}:$option in\n", file);
     for (const cli_command *command = manual->commands; command->name; command++) {
         bash_choices(file, manual, command, command->options);
         bash_choices(file, manual, command, manual->common + command->common_from);
@@ -311,7 +318,7 @@ static void generate_bash(FILE *file, const cli_manual *manual) {
           "        case ${COMPREPLY[0]} in *:) compopt -o nospace 2>/dev/null ;; esac\n"
           "        return\n    fi\n",
           file);
-    fputs("    case ${COMP_WORDS[COMP_CWORD - 1]} in\n    ", file);
+    fputs("    case $option in\n    ", file);
     for (const cli_command *command = manual->commands; command->name; command++)
         bash_no_file(file, command->options);
     bash_no_file(file, manual->common);
@@ -345,7 +352,7 @@ static void zsh_value(FILE *file, const cli_option *option, const cli_choice *ch
 
 static void zsh_options(FILE *file, const cli_manual *manual, const char *command, const cli_option *options) {
     for (; options->name; options++) {
-        fprintf(file, " \\\n            '--%s[", options->name);
+        fprintf(file, " \\\n            '--%s%s[", options->name, options->kind == OPTION_FLAG ? "" : "=");
         zsh_text(file, options->help);
         fputc(']', file);
         if (options->kind != OPTION_FLAG) {

@@ -36,7 +36,11 @@ static void put_words(batch_command *b, const doppel_near *near) {
     if (near->a != near->b) {
         id = batch_get_id(b, near->a);
         text_safe(line, id.data, id.length);
-        if (!isnan(near->similarity))
+        if (!isnan(near->similarity) && near->reason == DOPPEL_REASON_TITLE)
+            text_format(line, ": titles %.3f alike", near->similarity);
+        else if (near->reason == DOPPEL_REASON_URL)
+            text_put(line, ": the same URL");
+        else if (!isnan(near->similarity))
             text_format(line, ": similarity %.3f", near->similarity);
         else if (near->distance >= 0)
             text_format(line, ": fingerprints differ in %d bit%s", near->distance, near->distance == 1 ? "" : "s");

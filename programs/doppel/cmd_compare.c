@@ -27,6 +27,8 @@ const cli_option compare_options[] = {
      "recipe, unless --recipe names another"},
     STORE_OPTION,
     STORE_PASSWORD_OPTION,
+    {"title-key", 0, OPTION_TEXT, "KEY",
+     "with --removed: the field with a record's title (default title), shown where titles are the reason"},
     {"html", 0, OPTION_OUTPUT, "FILE",
      "also write an HTML page with the measures and the shared passages side by side; it needs no script and no "
      "network"},
@@ -44,7 +46,7 @@ const cli_option compare_options[] = {
 /* ---- the two documents ---- */
 
 typedef struct compared_side {
-    char *id, *text;
+    char *id, *text, *title; /* title NULL: there is none */
     size_t id_length, length;
     bool more; /* the file has another document */
     doppel_content content;
@@ -55,7 +57,8 @@ typedef struct comparison {
     compared_side a, b;
     const char *given[2]; /* A and B: paths, or ids. B is `original` with --removed */
     char *original;       /* with --removed: the id of B */
-    char *reason;         /* with --removed: why A was removed for B */
+    char *reason;         /* with --removed: why A was removed for B, as the list has it, */
+    double similarity;    /* and how similar their texts are, or their titles if these are the reason; NAN: unknown */
     loaded_recipe loaded;
     engine_command index;        /* with --index: open until the end */
     const doppel_recipe *recipe; /* of `loaded`, or of the index */
@@ -127,16 +130,29 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 
 /* ---- by their ids, in files ---- */
 
-/* A search for documents by their ids; found ones go from the threads to take_found in input order. */
+/* A search for documents by their ids. What is found goes from the threads to take_found in input order. */
 typedef struct id_search {
     compared_side *side[2];
     const char *id[2];
     bool twice[2]; /* more than one document has the id */
+    /* For messages where no document has the id: */
+    char *first;      /* the id of the first document */
+    char *nearest[2]; /* the most similar id; NULL: none is similar, */
+    size_t apart[2];  /* and by how much it differs */
 } id_search;
+
+/* What a piece of output is. */
+typedef struct found_piece {
+    enum { FOUND_DOCUMENT, FOUND_NEAR_ID, FOUND_FIRST_ID } kind;
+    size_t which;         /* A or B */
+    size_t apart;         /* NEAR_ID */
+    size_t title, length; /* the bytes after it: a title, which may be empty, and a text or id */
+} found_piece;
 
 typedef struct id_searcher {
     const id_search *search;
     doppel_page_reader *reader;
+    bool first_given;
 } id_searcher;
 
 static doppel_status begin_search(void *user, void **state) {
@@ -158,51 +174,140 @@ static void end_search(void *user, void *state) {
     free(state);
 }
 
-/* doppel_work.document: writes which of the two it is, the length of its text, and the text. */
-static doppel_status find_id(void *state, const doppel_document *document, doppel_output *output) {
-    id_searcher *s = state;
-    for (size_t i = 0; i < 2; i++) {
-        const char *id = s->search->id[i];
-        doppel_page page = {0};
-        if (strlen(id) != document->id.length || memcmp(id, document->id.data, document->id.length) != 0)
-            continue;
-        doppel_status status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
-        const size_t head[2] = {i, page.text.length};
-        if (status == DOPPEL_OK)
-            status = doppel_output_write(output, (doppel_slice){(const char *)head, sizeof head});
-        if (status == DOPPEL_OK)
-            status = doppel_output_write(output, page.text);
-        if (status != DOPPEL_OK)
-            return status;
-    }
-    return DOPPEL_OK;
+static doppel_status write_piece(doppel_output *output, found_piece piece, doppel_slice title, doppel_slice text) {
+    piece.title = title.length;
+    piece.length = text.length;
+    doppel_status status = doppel_output_write(output, (doppel_slice){(const char *)&piece, sizeof piece});
+    if (status == DOPPEL_OK)
+        status = doppel_output_write(output, title);
+    return status == DOPPEL_OK ? doppel_output_write(output, text) : status;
 }
 
-static bool keep_text(compared_side *side, const char *id, doppel_slice text) {
+/* Whether one of two paths ends in the other one, by whole names. */
+static bool same_end(doppel_slice a, doppel_slice b) {
+    doppel_slice longer = a.length > b.length ? a : b, shorter = a.length > b.length ? b : a;
+    size_t before = longer.length - shorter.length;
+    return shorter.length && before && longer.data[before - 1] == '/' &&
+           !memcmp(longer.data + before, shorter.data, shorter.length);
+}
+
+/* Whether an id is a path that ends in this name, with or without the ending of the file. */
+static bool has_file_name(doppel_slice id, doppel_slice name) {
+    const char *slash = memrchr(id.data, '/', id.length);
+    size_t rest = slash ? (size_t)(id.data + id.length - slash - 1) : 0;
+    return name.length && rest >= name.length && !memcmp(slash + 1, name.data, name.length) &&
+           (rest == name.length ||
+            (slash[1 + name.length] == '.' && !memchr(slash + 2 + name.length, '.', rest - name.length - 1)));
+}
+
+/* By how much an id differs from the one that is searched; SIZE_MAX: too much for a slip of the hand. */
+static doppel_status measure_id(doppel_slice id, doppel_slice sought, size_t *apart) {
+    size_t most = sought.length / 4 + 1, longer = id.length > sought.length ? id.length : sought.length;
+    *apart = same_end(id, sought) || has_file_name(id, sought) ? 0 : SIZE_MAX;
+    if (!*apart || longer - (id.length + sought.length - longer) > most)
+        return DOPPEL_OK;
+    doppel_status status = doppel_levenshtein(id, sought, most, apart);
+    *apart = status == DOPPEL_OK && *apart <= most && *apart < longer ? *apart : SIZE_MAX;
+    return status;
+}
+
+/* doppel_work.document */
+static doppel_status find_id(void *state, const doppel_document *document, doppel_output *output) {
+    id_searcher *s = state;
+    doppel_status status = DOPPEL_OK;
+    const doppel_slice none = {"", 0};
+    if (!s->first_given)
+        status = write_piece(output, (found_piece){.kind = FOUND_FIRST_ID}, none, document->id);
+    s->first_given = true;
+    for (size_t i = 0; i < 2 && status == DOPPEL_OK; i++) {
+        const doppel_slice sought = doppel_slice_of(s->search->id[i]);
+        found_piece piece = {.which = i};
+        doppel_page page = {0};
+        if (sought.length == document->id.length && !memcmp(sought.data, document->id.data, sought.length)) {
+            status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
+            if (status == DOPPEL_OK)
+                status = write_piece(output, piece, document->title.data ? document->title : none, page.text);
+            continue;
+        }
+        piece.kind = FOUND_NEAR_ID;
+        status = measure_id(document->id, sought, &piece.apart);
+        if (status == DOPPEL_OK && piece.apart != SIZE_MAX)
+            status = write_piece(output, piece, none, document->id);
+    }
+    return status;
+}
+
+static bool keep_text(compared_side *side, const char *id, doppel_slice title, doppel_slice text) {
     side->text = copy(text.data, text.length);
     side->id = copy(id, strlen(id));
+    side->title = title.length ? strndup(title.data, title.length) : NULL;
     side->length = text.length;
     side->id_length = strlen(id);
-    return side->text && side->id;
+    return side->text && side->id && (side->title || !title.length);
+}
+
+/* Keeps an id for messages; false: no memory. */
+static bool keep_near_id(id_search *search, const found_piece *piece, doppel_slice id) {
+    size_t i = piece->which;
+    char **kept = piece->kind == FOUND_FIRST_ID ? &search->first : &search->nearest[i];
+    if (*kept && (piece->kind == FOUND_FIRST_ID || piece->apart >= search->apart[i]))
+        return true;
+    free(*kept);
+    search->apart[i] = piece->kind == FOUND_FIRST_ID ? search->apart[i] : piece->apart;
+    return (*kept = strndup(id.data, id.length)) != NULL;
 }
 
 /* doppel_work.emit */
 static doppel_status take_found(void *user, doppel_slice bytes) {
     id_search *search = user;
-    for (size_t head[2], taken; bytes.length >= sizeof head; bytes.data += taken, bytes.length -= taken) {
-        memcpy(head, bytes.data, sizeof head);
-        taken = sizeof head + head[1];
-        compared_side *side = search->side[head[0]];
-        if (side->text)
-            search->twice[head[0]] = true;
-        else if (!keep_text(side, search->id[head[0]], (doppel_slice){bytes.data + sizeof head, head[1]}))
+    found_piece piece;
+    for (const char *at = bytes.data, *end = at + bytes.length; at < end; at += piece.title + piece.length) {
+        memcpy(&piece, at, sizeof piece);
+        at += sizeof piece;
+        doppel_slice title = {at, piece.title}, text = {at + piece.title, piece.length};
+        compared_side *side = search->side[piece.which];
+        bool fine = true;
+        if (piece.kind != FOUND_DOCUMENT)
+            fine = keep_near_id(search, &piece, text);
+        else if (side->text)
+            search->twice[piece.which] = true;
+        else
+            fine = keep_text(side, search->id[piece.which], title, text);
+        if (!fine)
             return DOPPEL_ERROR_MEMORY;
     }
     return DOPPEL_OK;
 }
 
+/* Whether an id is FILE:LINE, as records without one get. */
+static bool is_made(const char *id) {
+    const char *line = strrchr(id, ':');
+    return line && line[1] && !line[1 + strspn(line + 1, "0123456789")];
+}
+
+/* Says that no document has an id, and what may have been meant. */
+static void report_no_id(const cli_args *args, const comparison *c, const id_search *search, size_t i) {
+    const char *id = search->id[i], *near = search->nearest[i];
+    if (c->original && i == 1)
+        message("%s: --in has no document with this id; it is the original: if it came from --against, give that file "
+                "with a second --in",
+                id);
+    else if (c->original)
+        message("%s: --in has no document with this id, but %s lists it: --in must be what dedup read, with the same "
+                "--id-key",
+                id, args_text(args, "removed"));
+    else if (near)
+        message("%s: --in has no document with this id; did you mean %s?", id, near);
+    else if (search->first)
+        message("%s: --in has no document with this id; the first id there is %s%s", id, search->first,
+                is_made(search->first) && !args_text(args, "id-key") ? "; --id-key KEY names the field with the ids"
+                                                                     : "");
+    else
+        message("%s: --in has no documents", id);
+}
+
 static int read_by_id(const cli_args *args, comparison *c) {
-    id_search search = {{&c->a, &c->b}, {c->given[0], c->given[1]}, {false, false}};
+    id_search search = {.side = {&c->a, &c->b}, .id = {c->given[0], c->given[1]}};
     doppel_work work = {
         .user = &search, .begin = begin_search, .document = find_id, .end = end_search, .emit = take_found};
     doppel_input_options options = reading_options(args);
@@ -212,33 +317,26 @@ static int read_by_id(const cli_args *args, comparison *c) {
         message("no memory");
         return EXIT_STORE;
     }
-    int code = run_paths(paths, count, &options, &work, NULL);
+    int code = run_paths(paths, count, &options, &work, NULL), read = code;
     free(paths);
-    for (size_t i = 0; i < 2 && code == EXIT_DONE; i++) {
+    for (size_t i = 0; i < 2 && read == EXIT_DONE; i++) {
+        if (i && !strcmp(search.id[0], search.id[1]))
+            break;
         if (!search.side[i]->text)
-            message("%s: --in has no document with this id%s", search.id[i],
-                    c->original && i == 1 ? "; it is the original: if it came from --against, give that file with a "
-                                            "second --in"
-                                          : "");
+            report_no_id(args, c, &search, i);
         else if (search.twice[i])
             message("%s: --in has more than one document with this id", search.id[i]);
         else
             continue;
         code = EXIT_INPUT;
     }
+    free(search.first);
+    free(search.nearest[0]);
+    free(search.nearest[1]);
     return code;
 }
 
 /* ---- the original, in a list of removed documents ---- */
-
-/* Adds the similarity of a line of the list to the reason, in six digits. */
-static void add_similarity(comparison *c, doppel_slice similarity) {
-    char *reason = c->reason, digits[32] = "";
-    memcpy(digits, similarity.data, similarity.length < sizeof digits ? similarity.length : sizeof digits - 1);
-    if (asprintf(&c->reason, "%s, similarity %.6g", reason, strtod(digits, NULL)) < 0)
-        c->reason = NULL;
-    free(reason);
-}
 
 /* doppel_work.document: a line of the list, whose originalId is read as its text. */
 static doppel_status find_removed(void *state, const doppel_document *d, doppel_output *output) {
@@ -250,8 +348,11 @@ static doppel_status find_removed(void *state, const doppel_document *d, doppel_
     doppel_slice reason = d->extra[0], similarity = d->extra[1];
     c->original = strndup(d->text.data, d->text.length);
     c->reason = strndup(reason.data ? reason.data : "", reason.data ? reason.length : 0);
-    if (c->reason && similarity.data && similarity.length)
-        add_similarity(c, similarity);
+    char digits[32] = "";
+    if (similarity.data && similarity.length && similarity.length < sizeof digits) {
+        memcpy(digits, similarity.data, similarity.length);
+        c->similarity = strtod(digits, NULL);
+    }
     return c->original && c->reason ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
@@ -310,7 +411,7 @@ static int get_side(const engine_command *e, const char *id, compared_side *side
     } else if (code == EXIT_DONE && !list.stored[0].text.data) {
         explain_no_text(e, id, &list.stored[0]);
         code = EXIT_INPUT;
-    } else if (code == EXIT_DONE && !keep_text(side, id, list.stored[0].text)) {
+    } else if (code == EXIT_DONE && !keep_text(side, id, list.stored[0].title, list.stored[0].text)) {
         message("no memory");
         code = EXIT_STORE;
     }
@@ -425,9 +526,17 @@ static void print_passages(const comparison *c) {
     uint64_t words = 0;
     for (size_t i = 0; i < c->passages.count; i++)
         words += c->passages.passage[i].words;
-    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all%s\n", c->passages.count,
+    const shared_pair pair = {.side = {{.words = c->measures.words_a}, {.words = c->measures.words_b}}, .words = words};
+    printf("\n%zu shared passage%s of at least %zu word%s, %llu word%s in all", c->passages.count,
            c->passages.count == 1 ? "" : "s", c->min_words, c->min_words == 1 ? "" : "s", (unsigned long long)words,
-           words == 1 ? "" : "s", colour && c->passages.count ? "; what is in none is in colour" : "");
+           words == 1 ? "" : "s");
+    if (c->passages.count) {
+        char of_a[16], of_b[16];
+        pair_percent(of_a, pair_share(&pair, 0));
+        pair_percent(of_b, pair_share(&pair, 1));
+        printf(": %s of A, %s of B%s", of_a, of_b, colour ? "; what is in none is in colour" : "");
+    }
+    printf("\n");
     if (!c->passages.count)
         return;
     size_t count = keep_longest(c->passages.passage, c->passages.count);
@@ -518,12 +627,45 @@ static void print_basis(const comparison *c) {
     printf("\n\n");
 }
 
-static int print_lines(const comparison *c) {
-    if (c->reason) {
-        printf("A was removed for B: ");
-        print_safe(stdout, c->reason, strlen(c->reason));
-        printf("\n\n");
+/* "the titles are 100 % alike: "Storm at sea" / "Storm at sea!"; the texts are 51 % alike" */
+static void put_reason(text_buffer *out, const comparison *c) {
+    char alike[2][16];
+    bool by_title = !strcmp(c->reason, doppel_reason_name(DOPPEL_REASON_TITLE));
+    bool by_url = !strcmp(c->reason, doppel_reason_name(DOPPEL_REASON_URL));
+    pair_percent(alike[0], c->similarity);
+    pair_percent(alike[1], c->measures.similarity);
+    if (by_title) {
+        text_format(out, "the titles are %s%salike", isnan(c->similarity) ? "" : alike[0],
+                    isnan(c->similarity) ? "" : " ");
+        for (size_t i = 0; i < 2 && c->a.title && c->b.title; i++) {
+            const char *title = i ? c->b.title : c->a.title;
+            text_put(out, i ? " / \"" : ": \"");
+            text_safe(out, title, strlen(title));
+            text_put(out, "\"");
+        }
+    } else if (by_url) {
+        text_put(out, "the URLs are the same");
+    } else if (strcmp(c->reason, doppel_reason_name(DOPPEL_REASON_CONTENT)) != 0) {
+        text_safe(out, c->reason, strlen(c->reason));
+    } else if (c->measures.same_digest) {
+        text_put(out, "the words are the same");
+    } else {
+        text_put(out, "similar content");
+        if (!isnan(c->similarity))
+            text_format(out, ", similarity %.6g", c->similarity);
     }
+    if ((by_title || by_url) && !isnan(c->measures.similarity))
+        text_format(out, "; the texts are %s alike", alike[1]);
+}
+
+static int print_lines(const comparison *c) {
+    text_buffer reason = {0};
+    if (c->reason) {
+        text_put(&reason, "A was removed for B: ");
+        put_reason(&reason, c);
+        text_put(&reason, "\n\n");
+    }
+    print_text(&reason, EXIT_DONE);
     if (c->index.engine)
         print_basis(c);
     print_side(c, false);
@@ -722,7 +864,7 @@ static bool check_given(const cli_args *args) {
 }
 
 int cmd_compare(const cli_args *args) {
-    comparison c = {.min_words = (size_t)args_number(args, "min-words", 5)};
+    comparison c = {.similarity = NAN, .min_words = (size_t)args_number(args, "min-words", 5)};
     if (!c.min_words) {
         message("--min-words takes a number of at least 1");
         return EXIT_USAGE;
@@ -741,8 +883,10 @@ int cmd_compare(const cli_args *args) {
     free_recipe(&c.loaded);
     free(c.a.id);
     free(c.a.text);
+    free(c.a.title);
     free(c.b.id);
     free(c.b.text);
+    free(c.b.title);
     free(c.original);
     free(c.reason);
     doppel_passages_free(&c.passages);

@@ -34,6 +34,9 @@ const cli_option dedup_options[] = {
     {"annotate", 0, OPTION_FLAG, NULL,
      "write all documents, with group, isDuplicate, originalId, kept and groupSize added to each, replacing fields of "
      "these names; kept is false for those that would be removed. CSV and TSV rows get columns if OUT has such a name"},
+    {"annotate-kept", 0, OPTION_FLAG, NULL,
+     "with --annotate: leave out the documents that would be removed; what is kept has the size of its group, for "
+     "upsampling"},
     {"count-by", 0, OPTION_TEXT, "FIELD",
      "with --annotate: add groupCounts to each document that is not a copy: how many documents of its group have each "
      "value of FIELD"},
@@ -60,6 +63,7 @@ typedef struct dedup_job {
     writer out, listed, removed_out;
     char delimiter;    /* of annotated rows; 0: before their header */
     uint64_t replaced; /* records that already had a field that --annotate adds */
+    bool kept_only;    /* --annotate-kept */
     char *names[ADDED];
     void *tables;     /* the writer of tables; NULL: the output is not a table */
     uint64_t written; /* rows of tables */
@@ -149,9 +153,14 @@ static doppel_status write_annotated(dedup_job *job, doppel_slice record, const 
     return batch_write_line(&job->b, &job->out);
 }
 
+/* Whether a document is written with --annotate. */
+static bool is_written(const dedup_job *job, const doppel_near *near) {
+    return !job->kept_only || doppel_batch_stays(job->b.batch, near->b);
+}
+
 /* doppel_batch_write */
 static doppel_status take_document(doppel_slice record, const doppel_near *near, void *user) {
-    return write_annotated(user, record, near);
+    return is_written(user, near) ? write_annotated(user, record, near) : DOPPEL_OK;
 }
 
 /* ---- rows with cells added ---- */
@@ -238,6 +247,8 @@ static doppel_status take_row(doppel_slice row, const doppel_near *near, void *u
         failure_reported = !check_header(job, row);
         if (failure_reported)
             return DOPPEL_ERROR_USAGE;
+    } else if (!is_written(job, near)) {
+        return DOPPEL_OK;
     }
     text_add(&job->b.line, row.data, row.length - ends);
     if (near)
@@ -364,15 +375,44 @@ static int decide_and_write_tables(dedup_job *job) {
     return job->list ? writer_close(&job->listed, code) : code;
 }
 
-/* Documents of --against that are far shorter than the inputs are not near-copies of them, but may be inside them. */
-static void hint_shorter(const dedup_job *job, uint64_t removed) {
-    enum { FAR_SHORTER = 4 };
+/* What was counted of the documents of the inputs. */
+typedef struct dedup_counts {
+    doppel_batch_stats stats;
+    uint64_t documents, removed;
+    uint64_t of_against; /* of those removed, copies of documents of --against */
+    uint64_t duplicates; /* those with isDuplicate, some of which may be kept */
+} dedup_counts;
+
+static dedup_counts count_documents(const dedup_job *job) {
+    dedup_counts c = {.documents = 0};
+    doppel_batch_stats *s = &c.stats;
+    doppel_batch_get_stats(job->b.batch, s);
+    c.documents = s->documents - s->known;
+    c.removed = c.documents - s->kept;
+    for (uint64_t i = s->known; i < s->documents; i++) {
+        doppel_near near;
+        doppel_batch_get(job->b.batch, i, &near);
+        bool in_against = near.a < s->known || near.a >= s->documents; /* documents of an index have later positions */
+        c.duplicates += near.a != near.b;
+        c.of_against += in_against && !doppel_batch_stays(job->b.batch, i);
+    }
+    return c;
+}
+
+/* A document that contains one of --against is near it only if it is at most 1 / similarity times as long, so that
+ * where the inputs are twice as long on average, hardly any can be. */
+static void hint_shorter(const dedup_job *job) {
+    enum { TIMES_SHORTER = 2 };
     const doppel_input_counts *known = &job->b.known_counts, *read = &job->b.counts;
-    if (removed || !known->documents || !read->documents || !known->bytes ||
-        (double)known->bytes / (double)known->documents * FAR_SHORTER > (double)read->bytes / (double)read->documents)
+    bool by_content = !job->b.options.by || job->b.options.by & DOPPEL_BY_CONTENT;
+    if (!by_content || !known->documents || !read->documents || !known->bytes ||
+        known->bytes / known->documents > read->bytes / read->documents / TIMES_SHORTER)
         return;
-    message_summary("the documents of --against are far shorter than the inputs; doppel trim --unit passage --against "
-                    "FILE --drop finds inputs that contain them");
+    message_summary("the documents of --against are short: %llu bytes on average, those of the inputs %llu. Whole "
+                    "documents are compared; for questions inside documents: doppel trim --unit passage --against FILE "
+                    "--drop",
+                    (unsigned long long)(known->bytes / known->documents),
+                    (unsigned long long)(read->bytes / read->documents));
 }
 
 /* "3 records already had a field group, isDuplicate, originalId, kept or groupSize, which --annotate replaced" */
@@ -386,42 +426,48 @@ static void report_replaced(const dedup_job *job) {
     text_free(&names);
 }
 
+/* "300 documents: 211 kept, 89 removed (29.7 %)", or "300 documents marked: 211 to keep, 89 to remove (29.7 %)" */
+static void put_counts_line(const dedup_job *job, const dedup_counts *c, text_buffer *line) {
+    bool marked = job->output && args_flag(job->b.args, "annotate") && !job->kept_only;
+    double share = c->documents ? 100 * (double)c->removed / (double)c->documents : 0.0;
+    text_format(line,
+                marked ? "%llu document%s marked: %llu to keep, %llu to remove"
+                       : "%llu document%s: %llu kept, %llu removed",
+                (unsigned long long)c->documents, c->documents == 1 ? "" : "s", (unsigned long long)c->stats.kept,
+                (unsigned long long)c->removed);
+    text_format(line, " (%.1f %%) in %llu group%s", share, (unsigned long long)c->stats.groups,
+                c->stats.groups == 1 ? "" : "s");
+    if (c->removed && args_text(job->b.args, "against"))
+        text_format(line, ": %llu cop%s of --against, %llu of each other", (unsigned long long)c->of_against,
+                    c->of_against == 1 ? "y" : "ies", (unsigned long long)(c->removed - c->of_against));
+    if (marked && c->duplicates != c->removed)
+        text_format(line, "; isDuplicate is true of %llu", (unsigned long long)c->duplicates);
+    if (c->stats.empty)
+        text_format(line, "; %llu ha%s no words", (unsigned long long)c->stats.empty, c->stats.empty == 1 ? "s" : "ve");
+}
+
 static void print_result(dedup_job *job) {
-    doppel_batch_stats s;
-    doppel_batch_get_stats(job->b.batch, &s);
-    uint64_t documents = s.documents - s.known, removed = documents - s.kept;
-    double share = documents ? 100 * (double)removed / (double)documents : 0.0;
-    char empty[64] = "";
-    if (s.empty)
-        snprintf(empty, sizeof empty, "; %llu ha%s no words", (unsigned long long)s.empty, s.empty == 1 ? "s" : "ve");
-    if (job->output && args_flag(job->b.args, "annotate"))
-        message_summary("%llu document%s marked: %llu kept, %llu duplicate%s (%.1f %%) in %llu group%s%s",
-                        (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
-                        (unsigned long long)removed, removed == 1 ? "" : "s", share, (unsigned long long)s.groups,
-                        s.groups == 1 ? "" : "s", empty);
-    else
-        message_summary("%llu document%s: %llu kept, %llu removed (%.1f %%) in %llu group%s%s",
-                        (unsigned long long)documents, documents == 1 ? "" : "s", (unsigned long long)s.kept,
-                        (unsigned long long)removed, share, (unsigned long long)s.groups, s.groups == 1 ? "" : "s",
-                        empty);
+    text_buffer line = {0};
+    const dedup_counts counts = count_documents(job);
+    put_counts_line(job, &counts, &line);
+    message_summary("%.*s", line.failed ? 0 : (int)line.length, line.failed ? "" : line.data);
+    text_free(&line);
     tell_jsonl(job->b.args);
-    hint_shorter(job, removed);
+    hint_shorter(job);
     if (job->replaced)
         report_replaced(job);
-    if (s.in_index)
-        message_summary("of those removed, %llu %s in the index", (unsigned long long)s.in_index,
-                        s.in_index == 1 ? "is" : "are");
 }
 
 static int print_summary(dedup_job *job, int code) {
     text_buffer out = {0};
-    doppel_batch_stats s;
-    doppel_batch_get_stats(job->b.batch, &s);
+    const dedup_counts counts = count_documents(job);
     batch_summary(&job->b, &out);
-    text_member_count(&out, "kept", s.kept);
-    text_member_count(&out, "removed", s.documents - s.known - s.kept);
-    text_member_count(&out, "groups", s.groups);
-    text_member_count(&out, "inIndex", s.in_index);
+    text_member_count(&out, "kept", counts.stats.kept);
+    text_member_count(&out, "removed", counts.removed);
+    text_member_count(&out, "removedAgainst", counts.of_against);
+    text_member_count(&out, "duplicates", counts.duplicates);
+    text_member_count(&out, "groups", counts.stats.groups);
+    text_member_count(&out, "inIndex", counts.stats.in_index);
     text_put(&out, "}\n");
     return finish_text(&out, code);
 }
@@ -439,7 +485,10 @@ static bool needs_no_escapes(const char *text) {
 /* Options that modify --annotate need it. */
 static bool check_annotate(const cli_args *args) {
     const char *prefix = args_text(args, "annotate-prefix");
-    const char *alone = args_text(args, "count-by") ? "count-by" : prefix ? "annotate-prefix" : NULL;
+    const char *alone = args_text(args, "count-by")        ? "count-by"
+                        : prefix                           ? "annotate-prefix"
+                        : args_flag(args, "annotate-kept") ? "annotate-kept"
+                                                           : NULL;
     if (prefix && (*prefix == ' ' || !needs_no_escapes(prefix))) {
         message("--annotate-prefix is part of names: it cannot begin with a space, or contain quotes, backslashes, "
                 "control characters or invalid UTF-8");
@@ -447,6 +496,8 @@ static bool check_annotate(const cli_args *args) {
     }
     if (alone && !args_flag(args, "annotate"))
         message("--%s needs --annotate", alone);
+    else if (args_flag(args, "annotate-kept") && writes_tables(args))
+        message("--annotate-kept does not write Parquet: leave it out, and take the rows whose column kept is true");
     else
         return true;
     return false;
@@ -505,7 +556,8 @@ int cmd_dedup(const cli_args *args) {
     dedup_job job = {.output = dry ? NULL : args_text(args, "output"),
                      .folder = dry ? NULL : args_text(args, "output-dir"),
                      .list = args_text(args, "removed"),
-                     .removed = args_text(args, "removed-documents")};
+                     .removed = args_text(args, "removed-documents"),
+                     .kept_only = args_flag(args, "annotate-kept")};
     if (!check_documents_output(args, true) || !check_annotate(args))
         return EXIT_USAGE;
     int code = batch_open(&job.b, args);

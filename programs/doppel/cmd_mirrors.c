@@ -69,6 +69,10 @@ static int find(search_command *f) {
     int code = search_end(f, status, &error, &counts.input, &whole);
     if (whole && !counts.pages && counts.input.documents)
         message("none of the documents has both words and an http URL");
+    else if (whole && !counts.mirrors)
+        message_summary(
+            "no mirrors among %llu page%s; a smaller --min-paths N, --min-score S or --similarity T finds more",
+            (unsigned long long)counts.pages, counts.pages == 1 ? "" : "s");
     return whole && args_flag(args, "json") ? print_summary(f, &counts, code) : code;
 }
 

@@ -7,6 +7,8 @@
 #include "common/message.h"
 #include "report/pairs.h"
 
+#include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -85,14 +87,10 @@ static void free_ranked(ranked_pair *ranked) {
     free(ranked->passages);
 }
 
-/* What pairs are ranked by: how much of one is in the other, then how many words they share. */
+/* What pairs are ranked by: the larger of their two shares, then how many words they share. */
 static bool is_better(const shared_pair *a, const shared_pair *b) {
-    double most[2];
-    for (size_t i = 0; i < 2; i++) {
-        const shared_side *side = (i ? b : a)->side;
-        most[i] = side[0].share > side[1].share ? side[0].share : side[1].share;
-    }
-    return most[0] != most[1] ? most[0] > most[1] : a->words > b->words;
+    double of_a = fmax(pair_share(a, 0), pair_share(a, 1)), of_b = fmax(pair_share(b, 0), pair_share(b, 1));
+    return of_a != of_b ? of_a > of_b : a->words > b->words;
 }
 
 /* Copies what is shown of a pair; `texts` may be NULL. False: no memory. */
@@ -111,8 +109,6 @@ static bool copy_pair(ranked_pair *to, const shared_pair *pair, const doppel_sli
         if ((side->cut = texts[i].length > MOST_TEXT))
             part[3 + i].length = MOST_TEXT;
         side->length = part[3 + i].length;
-        if (pair_count_words(texts[i], &side->words) != DOPPEL_OK)
-            return false;
     }
     for (size_t i = 0; i < 5; i++)
         text_add(&to->bytes, part[i].data, part[i].length);
@@ -129,11 +125,10 @@ static bool copy_pair(ranked_pair *to, const shared_pair *pair, const doppel_sli
 
 /* Takes a pair among the best, if it is one of them; of equal pairs the earlier one comes first. */
 static doppel_status rank_pair(overlap_job *job, const doppel_overlap *found) {
-    shared_pair pair = {
-        .side = {{.id = found->a_id.data, .id_length = found->a_id.length, .share = found->containment_ab},
-                 {.id = found->b_id.data, .id_length = found->b_id.length, .share = found->containment_ba}},
-        .passages = found->passages,
-        .count = found->passage_count};
+    shared_pair pair = {.side = {{.id = found->a_id.data, .id_length = found->a_id.length, .words = found->words_a},
+                                 {.id = found->b_id.data, .id_length = found->b_id.length, .words = found->words_b}},
+                        .passages = found->passages,
+                        .count = found->passage_count};
     size_t longest = pair_sum(&pair), place = job->count;
     doppel_slice texts[2];
     ranked_pair ranked;
@@ -197,7 +192,7 @@ static void tell_none(const doppel_overlap_counts *counts) {
     text_buffer out = {0};
     put_none(&out, counts);
     if (!out.failed)
-        message_summary("%.*s", (int)out.length, out.data);
+        message_summary("%c%.*s", tolower((unsigned char)*out.data), (int)out.length - 1, out.data + 1);
     text_free(&out);
 }
 
@@ -210,7 +205,7 @@ static doppel_status write_ranking(overlap_job *job, const doppel_overlap_counts
         return search_write_line(&job->search);
     }
     put_found(out, counts);
-    text_put(out, ". How much of each is in the other:\n\n");
+    text_put(out, ". How much of each, in words, is in shared passages:\n\n");
     for (size_t i = 0; i < job->count; i++) {
         pair_lines(out, &job->best[i].pair, i + 1, columns > 0 ? (size_t)columns : 80);
         text_put(out, "\n");

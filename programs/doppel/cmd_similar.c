@@ -224,7 +224,8 @@ static int show_similar(const engine_command *e, const doppel_item *item, const 
 /* Says that nothing in the inputs is similar enough, and what is nearest. */
 static void tell_none_in(const cli_args *args, const doppel_similar_options *options, const scan_result *result) {
     text_buffer out = {0};
-    text_put(&out, "nothing in --in ");
+    const char *second = args_again(args, "in", 1);
+    text_format(&out, "nothing in %s%s ", args_again(args, "in", 0), second ? " and the other files of --in" : "");
     put_criterion(&out, options, args->operands[0], true);
     if (result->nearest.memory)
         put_nearest(&out, &result->nearest.stored);

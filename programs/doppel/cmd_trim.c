@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 const cli_option trim_options[] = {
@@ -78,6 +79,7 @@ typedef struct trim_job {
     void *tables;               /* the writer of tables; NULL: the output is no table */
     doppel_error table_error;   /* of that */
     bool annotates;
+    bool lines;       /* texts are written, a line each, not records */
     uint64_t places;  /* cuts of all documents */
     text_buffer line; /* of spans and dropped */
 } trim_job;
@@ -123,6 +125,13 @@ static bool read_options(trim_job *job) {
     return good;
 }
 
+/* Lines stay lines, except under the name of another format. */
+static bool writes_lines(const cli_args *args) {
+    const char *format = args_text(args, "format"), *out = args_text(args, "output");
+    return format && !strcasecmp(format, "lines") && out && !args_flag(args, "annotate") &&
+           (is_stdout(out) || !doppel_input_format(out));
+}
+
 /* What the inputs are read for. */
 static const char *reading_for = "reading";
 
@@ -143,7 +152,8 @@ static int open_job(trim_job *job, const cli_args *args) {
     *job = (trim_job){.args = args,
                       .input = reading_options(args),
                       .against_input = against_options(args),
-                      .annotates = args_flag(args, "annotate")};
+                      .annotates = args_flag(args, "annotate"),
+                      .lines = writes_lines(args)};
     job->options = (doppel_trim_options){.size = sizeof job->options,
                                          .input = &job->input,
                                          .against_input = &job->against_input,
@@ -247,7 +257,8 @@ static doppel_status take_document(const doppel_trimmed *d, void *user) {
         return get_tables()->trim(job->tables, d, get_tables()->user, &job->table_error);
     if (!job->out.bytes || (d->dropped && !job->annotates) || status != DOPPEL_OK)
         return status;
-    status = writer_add(&job->out, d->record.data, d->record.length);
+    const doppel_slice written = job->lines ? d->text : d->record;
+    status = writer_add(&job->out, written.data, written.length);
     return status == DOPPEL_OK ? writer_add(&job->out, "\n", 1) : status;
 }
 
@@ -255,7 +266,7 @@ static doppel_status take_document(const doppel_trimmed *d, void *user) {
 static unsigned wanted_parts(const trim_job *job) {
     unsigned wanted = job->spans.bytes || job->dropped.bytes ? DOPPEL_TRIM_SPANS : 0;
     if (job->out.bytes)
-        wanted |= job->annotates ? DOPPEL_TRIM_ANNOTATE : DOPPEL_TRIM_RECORDS;
+        wanted |= job->annotates ? DOPPEL_TRIM_ANNOTATE : job->lines ? DOPPEL_TRIM_TEXTS : DOPPEL_TRIM_RECORDS;
     if (job->tables)
         wanted |= job->annotates ? DOPPEL_TRIM_SPANS | DOPPEL_TRIM_ORIGINALS : DOPPEL_TRIM_TEXTS;
     return wanted;

@@ -31,7 +31,7 @@ static const struct {
     {"show", "get"},           {"delete", "remove"},       {"rm", "remove"},           {"del", "remove"},
     {"ls", "export"},          {"forget", "remove"},       {"info", "stats"},          {"status", "stats"},
     {"http", "serve"},         {"kafka", "stream"},        {"uniq", "dedup"},          {"group", "cluster"},
-    {"members", "cluster"},    {"plagiarism", "overlap"}};
+    {"members", "cluster"},    {"plagiarism", "overlap"},  {"query", "similar"}};
 
 /* Names that people try and that are not commands. */
 static const struct {
@@ -49,19 +49,29 @@ static const struct {
     {"mark", "dedup --annotate marks duplicates and removes nothing"},
     {"list", "cluster lists groups of documents; export lists what an index holds"},
     {"clean", "dedup removes copies of whole documents, trim what repeats inside them"},
+    {"minhash", "dedup, pairs and cluster have --method minhash; fingerprint --json prints the measures of a document"},
+    {"lookup",
+     "check --index DIR says whether an index has a document, get shows one by its id, similar finds near ones"},
+    {"copies", "cluster lists the copies of each document of a file, similar those of one"},
+    {"console", "serve has the console, a page for the browser"},
+    {"upsample", "dedup --annotate --annotate-kept writes what is kept, each with the size of its group"},
     {"merge", "dedup takes several INPUTs and writes one output"},
 };
 
 /* The command that was probably meant by a name; NULL: none is near. */
 static const char *command_meant(const char *name) {
-    const char *names[64];
+    enum { OTHER_NAMES = sizeof other_names / sizeof *other_names };
+    const char *names[64 + OTHER_NAMES];
     size_t count = 0;
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++)
-        if (!strcmp(other_names[i].name, name))
-            return other_names[i].ours;
     for (const cli_command *command = doppel_manual.commands; command->name && count < 64; command++)
         names[count++] = command->name;
-    return nearest_name(name, names, count);
+    for (size_t i = 0; i < OTHER_NAMES; i++)
+        names[count++] = other_names[i].name;
+    const char *nearest = nearest_name(name, names, count);
+    for (size_t i = 0; nearest && i < OTHER_NAMES; i++)
+        if (nearest == other_names[i].name)
+            return other_names[i].ours;
+    return nearest;
 }
 
 static int unknown_command(const char *name) {

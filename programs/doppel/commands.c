@@ -61,8 +61,9 @@ static const cli_command commands[] = {
      "count, nor do line breaks in passages. Nothing is estimated, and no repeat is missed. docs/TRIM.md is the "
      "manual, and docs/FORMAT.md, section 15, has the exact definition.\n"
      "JSONL records are written with their text cut and everything else unchanged; records that have only HTML get a "
-     "text field. Rows of CSV and TSV become JSONL with all their columns; documents of other formats become JSONL "
-     "with id, url, title and text. A document with nothing left is written empty; --drop-below 1 drops it. OUT does "
+     "text field. Lines of --format lines stay lines. Rows of CSV and TSV become JSONL with all their columns; "
+     "documents of other formats become JSONL with id, url, title and text. A document with nothing left is written "
+     "empty; --drop-below 1 drops it. OUT does "
      "not have what was cut: keep the inputs. To preview: --dry-run --spans -, or --work DIR and then doppel report.",
      "doppel trim crawl.jsonl.zst -o clean.jsonl.zst --spans cut.jsonl\n"
      "doppel trim --min-count 6 --keep-first off --min-words 2 crawl.jsonl -o without-notices.jsonl\n"
@@ -95,7 +96,7 @@ static const cli_command commands[] = {
      "like).\n"
      "The page is a single HTML file that needs no script and no network.",
      "doppel report --work run -o report.html\ndoppel report --work run --groups 100 -o report.html.gz", report_options,
-     0, 0, "takes no arguments", NULL, cmd_report, READS_DOCUMENTS},
+     0, 0, "takes no arguments; --work DIR names the folder of the run", NULL, cmd_report, READS_DOCUMENTS},
     {"overlap", "INPUT...", "Find documents that contain much of another, or a passage of it.",
      "On a terminal the pairs that share the most come first, with how much of each is in the other and how the "
      "longest passage begins; --html FILE writes a page with all passages side by side. Otherwise, one JSON line for "

@@ -7,7 +7,8 @@
  * What a client can make the server hold is bounded. Before lines go to the engine, the length of the spool is checked:
  * once it, or all spools together, are as long as allowed, the answer is cut: it ends with a problem that names the
  * first line that was not processed, and the rest of the body is read and dropped. So everything that was added is
- * answered. Bad lines cost little to send and much to answer: after BAD_LINES of them, consecutive ones get one line.
+ * answered. Lines that are not processed yet count against --max-buffered, and end the answer likewise. Bad lines cost
+ * little to send and much to answer: after BAD_LINES of them, consecutive ones get one line.
  */
 #include "common/stored_json.h"
 #include "server/service.h"
@@ -23,7 +24,7 @@ enum {
 };
 
 typedef struct line {
-    size_t from, length; /* in `held` */
+    size_t from, length; /* in `text` */
     uint64_t number;
     json json;
     doppel_slice *extra;
@@ -32,31 +33,34 @@ typedef struct line {
 } line;
 
 /* Consecutive bad lines. */
-typedef struct bad_run {
+typedef struct bad_range {
     uint64_t first, last; /* 0: there is none */
     problem_kind kind;
-} bad_run;
+} bad_range;
 
 typedef struct batch {
     bool add;
-    bool broken;      /* the body cannot be decompressed, which was reported */
-    bool cut;         /* the answer has ended, which was reported */
-    bool skipping;    /* the line is too long, which was reported */
-    text_buffer raw;  /* as received, compressed or not */
-    text_buffer held; /* lines, each with a NUL at its end */
-    size_t begun;     /* where the last line begins, which is not complete yet */
-    uint64_t number;  /* of lines so far */
+    bool broken;          /* the body cannot be decompressed, which was reported */
+    bool cut;             /* the answer has ended, which was reported */
+    bool skipping;        /* the line is too long, which was reported */
+    text_buffer received; /* not processed yet, compressed or not */
+    text_buffer text;     /* lines, each with a NUL at its end */
+    size_t line_start;    /* where the last line begins, which is not complete yet */
+    uint64_t number;      /* of lines so far */
     line lines[LINES];
     size_t count;
     doppel_item items[LINES];
     doppel_verdict verdicts[LINES];
     doppel_error errors[LINES];
     uint64_t bad; /* lines so far */
-    bad_run run;
+    bad_range bad_lines;
     text_buffer out;
 } batch;
 
 static void work(request *r);
+
+static const char too_many_bodies[] =
+    "too many bodies are being received: send this line and those after it again later";
 
 bool batch_begin(request *r) {
     bool add = !strcmp(request_choice(r, "op"), "add");
@@ -68,6 +72,10 @@ bool batch_begin(request *r) {
     r->spool = spool_create(r->service->options.tmp);
     if (!r->batch || !r->spool) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+        return false;
+    }
+    if (!request_set_buffered(r, sizeof *r->batch)) {
+        request_problem(r, PROBLEM_NO_MEMORY, NULL, "too many bodies are being received; try again later");
         return false;
     }
     r->batch->add = add;
@@ -84,8 +92,8 @@ void batch_free(batch *b) {
         free(b->lines[i].extra);
         doppel_verdict_free(&b->verdicts[i]);
     }
-    text_free(&b->raw);
-    text_free(&b->held);
+    text_free(&b->received);
+    text_free(&b->text);
     text_free(&b->out);
     free(b);
 }
@@ -93,8 +101,8 @@ void batch_free(batch *b) {
 bool batch_receive(request *r, const char *bytes, size_t length) {
     if (r->batch->broken || r->batch->cut)
         return false;
-    text_add(&r->batch->raw, bytes, length);
-    return r->batch->raw.failed || r->batch->raw.length >= WORK_BYTES;
+    text_add(&r->batch->received, bytes, length);
+    return r->batch->received.failed || r->batch->received.length >= WORK_BYTES;
 }
 
 /* ---- lines to items ---- */
@@ -102,7 +110,7 @@ bool batch_receive(request *r, const char *bytes, size_t length) {
 static bool prepare(request *r, line *l, doppel_item *item) {
     batch *b = r->batch;
     l->why = (problem){.kind = PROBLEM_NOT_JSON};
-    if (!json_read(&l->json, b->held.data + l->from, l->length)) {
+    if (!json_read(&l->json, b->text.data + l->from, l->length)) {
         l->why.kind = l->json.no_memory ? PROBLEM_NO_MEMORY : PROBLEM_NOT_JSON;
         l->why.position = l->json.position + 1;
         snprintf(l->why.detail, sizeof l->why.detail, "%s", l->json.why);
@@ -111,7 +119,7 @@ static bool prepare(request *r, line *l, doppel_item *item) {
     const json_value *object = l->json.values;
     if (!shape_check(&shape_record, &l->json, object, r->index, &l->why))
         return false;
-    if (!item_says_something(&l->json, object)) {
+    if (!item_has_content(&l->json, object)) {
         l->why.kind = PROBLEM_WRONG_SHAPE;
         snprintf(l->why.detail, sizeof l->why.detail, "a document needs at least one of url, title, text and html");
         return false;
@@ -137,13 +145,13 @@ static void write_problem(batch *b, problem *why, uint64_t number, uint64_t last
 }
 
 /* Answers the consecutive bad lines, if there are any. */
-static void end_run(batch *b) {
-    problem why = {.kind = b->run.kind};
-    if (!b->run.first)
+static void end_bad_lines(batch *b) {
+    problem why = {.kind = b->bad_lines.kind};
+    if (!b->bad_lines.first)
         return;
     snprintf(why.detail, sizeof why.detail, "the first %d bad lines of a batch are answered one by one", BAD_LINES);
-    write_problem(b, &why, b->run.first, b->run.last);
-    b->run.first = 0;
+    write_problem(b, &why, b->bad_lines.first, b->bad_lines.last);
+    b->bad_lines.first = 0;
 }
 
 /* Whether the client is at fault: only then may problems of several kinds share a line, since a client sends what the
@@ -153,24 +161,24 @@ static bool is_of_client(problem_kind kind) {
 }
 
 static void answer_problem(batch *b, problem *why, uint64_t number) {
-    bad_run *run = &b->run;
+    bad_range *range = &b->bad_lines;
     if (++b->bad <= BAD_LINES) {
         write_problem(b, why, number, 0);
         return;
     }
-    if (run->first && run->kind != why->kind && !(is_of_client(run->kind) && is_of_client(why->kind)))
-        end_run(b);
-    if (!run->first)
-        *run = (bad_run){.first = number, .kind = why->kind};
-    run->kind = run->kind == why->kind ? why->kind : PROBLEM_BAD_LINES;
-    run->last = number;
+    if (range->first && range->kind != why->kind && !(is_of_client(range->kind) && is_of_client(why->kind)))
+        end_bad_lines(b);
+    if (!range->first)
+        *range = (bad_range){.first = number, .kind = why->kind};
+    range->kind = range->kind == why->kind ? why->kind : PROBLEM_BAD_LINES;
+    range->last = number;
 }
 
 static void answer_item(request *r, size_t i, doppel_status status, uint64_t number) {
     batch *b = r->batch;
     problem why;
     if (status == DOPPEL_OK) {
-        end_run(b);
+        end_bad_lines(b);
         text_verdict(&b->out, &b->verdicts[i], true);
         text_put(&b->out, "\n");
         return;
@@ -188,6 +196,14 @@ static void write_out(request *r) {
     b->out.length = 0;
 }
 
+/* Frees the lines that are not processed yet. */
+static void drop_text(request *r) {
+    batch *b = r->batch;
+    text_free(&b->text);
+    b->line_start = 0;
+    request_set_buffered(r, sizeof *b);
+}
+
 /* Ends the answer if it, or all answers together, are as long as allowed. */
 static bool cut_if_full(request *r) {
     batch *b = r->batch;
@@ -203,12 +219,27 @@ static bool cut_if_full(request *r) {
     } else {
         return false;
     }
-    end_run(b);
+    end_bad_lines(b);
     write_problem(b, &why, b->lines[0].number, 0);
     write_out(r);
     b->cut = true;
-    b->held.length = b->begun = 0;
+    drop_text(r);
     return true;
+}
+
+/* Drops the lines that are answered; the incomplete one after them moves to the front. */
+static void drop_lines(request *r) {
+    batch *b = r->batch;
+    for (size_t i = 0; i < b->count; i++)
+        json_trim(&b->lines[i].json);
+    b->count = 0;
+    if (b->line_start)
+        memmove(b->text.data, b->text.data + b->line_start, b->text.length - b->line_start);
+    b->text.length -= b->line_start;
+    b->line_start = 0;
+    if (!b->text.length && b->text.room > 2 * LINES_BYTES)
+        text_free(&b->text);
+    request_set_buffered(r, sizeof *b + b->text.room);
 }
 
 /* Gives the lines to the engine, and their verdicts to the spool. */
@@ -230,7 +261,7 @@ static void flush(request *r) {
         status = (b->add ? doppel_engine_add_batch : doppel_engine_check_batch)(r->index->engine, b->items, asked,
                                                                                 b->verdicts, b->errors, &error);
     if (error.message[0])
-        service_complain(r->service, status, &error);
+        service_complain(status, &error);
     for (size_t i = 0; i < b->count; i++) {
         line *l = &b->lines[i];
         if (!l->asked) {
@@ -242,12 +273,7 @@ static void flush(request *r) {
     }
     atomic_fetch_add(&r->service->metrics.lines, b->count);
     write_out(r);
-    b->count = 0;
-    /* The incomplete line moves to the front. */
-    if (b->begun)
-        memmove(b->held.data, b->held.data + b->begun, b->held.length - b->begun);
-    b->held.length -= b->begun;
-    b->begun = 0;
+    drop_lines(r);
 }
 
 /* ---- cutting ---- */
@@ -262,7 +288,7 @@ static bool is_blank(const char *bytes, size_t length) {
 static void add_bad_line(request *r, problem_kind kind, const char *detail) {
     batch *b = r->batch;
     line *l = &b->lines[b->count++];
-    l->from = b->begun;
+    l->from = b->line_start;
     l->length = 0;
     l->number = b->number + 1;
     l->why = (problem){.kind = kind};
@@ -273,21 +299,50 @@ static void add_bad_line(request *r, problem_kind kind, const char *detail) {
 
 static void end_line(request *r) {
     batch *b = r->batch;
-    size_t length = b->held.length - b->begun;
-    if (b->skipping || is_blank(b->held.data + b->begun, length)) {
-        b->held.length = b->begun;
+    size_t length = b->text.length - b->line_start;
+    if (b->skipping || is_blank(b->text.data + b->line_start, length)) {
+        b->text.length = b->line_start;
     } else {
         line *l = &b->lines[b->count++];
-        l->from = b->begun;
+        l->from = b->line_start;
         l->length = length;
         l->number = b->number + 1;
-        text_add(&b->held, "", 1);
-        b->begun = b->held.length;
+        text_add(&b->text, "", 1);
+        b->line_start = b->text.length;
     }
     b->skipping = false;
     b->number++;
-    if (b->count == LINES || b->begun >= LINES_BYTES)
+    if (b->count == LINES || b->line_start >= LINES_BYTES)
         flush(r);
+}
+
+/* Ends the answer after the last whole line of the body; its own last line says why. */
+static void end_early(request *r, problem_kind kind, const char *detail) {
+    batch *b = r->batch;
+    problem why = {.kind = kind};
+    b->broken = true;
+    b->text.length = b->line_start;
+    if (b->count)
+        flush(r);
+    if (b->cut)
+        return;
+    drop_text(r);
+    snprintf(why.detail, sizeof why.detail, "%s", detail);
+    end_bad_lines(b);
+    write_problem(b, &why, b->number + 1, 0);
+    write_out(r);
+}
+
+/* Makes room for more bytes of a line; false: there is no memory, or the answer has ended as all bodies together hold
+ * too much. */
+static bool make_room(request *r, size_t bytes) {
+    batch *b = r->batch;
+    if (!text_reserve(&b->text, bytes))
+        return false;
+    if (request_set_buffered(r, sizeof *b + b->text.room))
+        return true;
+    end_early(r, PROBLEM_NO_MEMORY, too_many_bodies);
+    return false;
 }
 
 /* Takes decompressed bytes. */
@@ -297,15 +352,16 @@ static bool take(void *user, const char *bytes, size_t length) {
     while (length && !b->cut) {
         const char *end = memchr(bytes, '\n', length);
         size_t part = end ? (size_t)(end - bytes) : length;
-        if (!b->skipping && b->held.length - b->begun + part > r->service->options.max_body) {
-            b->held.length = b->begun;
+        if (!b->skipping && b->text.length - b->line_start + part > r->service->options.max_body) {
+            b->text.length = b->line_start;
             b->skipping = true;
             add_bad_line(r, PROBLEM_TOO_LARGE, "the line is too long");
         }
-        text_reserve(&b->held, part + 2);
+        if (!b->skipping && !make_room(r, part + 1)) /* and a NUL */
+            return false;
         if (!b->skipping)
-            text_add(&b->held, bytes, part);
-        if (b->held.failed || r->spool->failed)
+            text_add(&b->text, bytes, part);
+        if (r->spool->failed)
             return false;
         if (end)
             end_line(r);
@@ -317,27 +373,12 @@ static bool take(void *user, const char *bytes, size_t length) {
 
 /* ---- the work ---- */
 
-/* Ends the answer after the last whole line of the body; its own last line says why. */
-static void end_early(request *r, problem_kind kind, const char *detail) {
-    batch *b = r->batch;
-    problem why = {.kind = kind};
-    b->broken = true;
-    b->held.length = b->begun;
-    if (b->count)
-        flush(r);
-    if (b->cut)
-        return;
-    snprintf(why.detail, sizeof why.detail, "%s", detail);
-    end_run(b);
-    write_problem(b, &why, b->number + 1, 0);
-    write_out(r);
-}
-
 static void work(request *r) {
     batch *b = r->batch;
-    body_result result = b->broken || b->cut ? BODY_FINE : body_add(&r->body, b->raw.data, b->raw.length, take, r);
-    bool no_memory = result == BODY_NO_MEMORY || b->raw.failed || b->held.failed;
-    b->raw.length = 0;
+    body_result result =
+        b->broken || b->cut ? BODY_FINE : body_add(&r->body, b->received.data, b->received.length, take, r);
+    bool no_memory = result == BODY_NO_MEMORY || b->received.failed || b->text.failed;
+    b->received.length = 0;
     if (result == BODY_BROKEN)
         end_early(r, PROBLEM_BAD_ENCODING, "the body cannot be decompressed from here on");
     else if (result == BODY_TOO_DENSE)
@@ -362,15 +403,18 @@ void handle_batch(request *r) {
     bool ended = b->broken || b->cut;
     if (!ended && !body_whole(&r->body)) {
         end_early(r, PROBLEM_BAD_ENCODING, "the compressed body is truncated");
-    } else if (!ended && (b->held.length > b->begun || b->skipping)) {
+    } else if (!ended && (b->text.length > b->line_start || b->skipping)) {
         end_line(r);
     }
     if (b->count)
         flush(r);
-    end_run(b);
+    end_bad_lines(b);
     write_out(r);
     if (r->spool->failed)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "the answer cannot be stored; the documents may have been added");
     else
         request_answer(r, 200);
+    batch_free(b); /* now: the answer may take long to be sent */
+    r->batch = NULL;
+    request_set_buffered(r, 0);
 }

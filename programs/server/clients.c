@@ -262,8 +262,16 @@ static void forget(idempotency *i, idempotency_entry *entry) {
         at = &i->entries[*at - 1].next;
     if (*at)
         *at = entry->next;
+    i->bytes -= entry->length;
     free(entry->answer);
     *entry = (idempotency_entry){0};
+}
+
+/* Removes the oldest entries with an answer until the answers have at most IDEMPOTENCY_BYTES. */
+static void forget_answers(idempotency *i) {
+    for (; i->bytes > IDEMPOTENCY_BYTES; i->oldest = (i->oldest + 1) % IDEMPOTENCY_KEYS)
+        if (i->entries[i->oldest].answer)
+            forget(i, &i->entries[i->oldest]);
 }
 
 /* Puts a new entry in the place of the oldest one. */
@@ -273,6 +281,8 @@ static void begin_new(idempotency *i, const idempotency_key *key) {
         forget(i, entry);
     else
         i->used++;
+    if (i->used == IDEMPOTENCY_KEYS && i->oldest == i->place)
+        i->oldest = (i->oldest + 1) % IDEMPOTENCY_KEYS;
     uint32_t *row = row_of(i, key);
     *entry = (idempotency_entry){.key = *key, .when = seconds(), .next = *row};
     *row = (uint32_t)i->place + 1;
@@ -312,6 +322,8 @@ void idempotency_end(idempotency *i, const idempotency_key *key, int status, con
             entry->answer = copy;
             entry->length = answer->length;
             entry->status = status;
+            i->bytes += entry->length;
+            forget_answers(i);
         } else {
             forget(i, entry);
         }

@@ -76,10 +76,12 @@ bool limits_allow(limits *l, const char *client, uint64_t now, unsigned *retry_a
 /* ---- repeated adds ----
  *
  * An add with the Idempotency-Key of an earlier one gets the first answer again. The last IDEMPOTENCY_KEYS keys are
- * remembered, with a hash of what was sent under each and with the answer. A key belongs to a token and an index. */
+ * remembered, with a hash of what was sent under each and with the answer; fewer where their answers have more than
+ * IDEMPOTENCY_BYTES together. A key belongs to a token and an index. */
 
 enum {
-    IDEMPOTENCY_KEYS = 1 << 14, /* each with an answer of a few hundred bytes */
+    IDEMPOTENCY_KEYS = 1 << 14,
+    IDEMPOTENCY_BYTES = 64 << 20, /* an answer has a few hundred bytes, or, with ids of 64 KiB, most of a MiB */
     IDEMPOTENCY_HOURS = 24,
     IDEMPOTENCY_LONGEST = 255
 };
@@ -101,6 +103,8 @@ typedef struct idempotency {
     idempotency_entry *entries; /* a ring */
     uint32_t *rows;
     size_t used, place;
+    size_t bytes;  /* of all answers */
+    size_t oldest; /* no entry has an answer from `place` on, to here */
     uint64_t secret;
     pthread_mutex_t lock;
 } idempotency;

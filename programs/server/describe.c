@@ -139,7 +139,7 @@ static void write_kept(text_buffer *out, indexes *all, bool below, text_buffer *
             text_put(out, ":{\"anyOf\":[{\"type\":\"string\"},{\"type\":\"number\"}],\"nullable\":true,\"description\":"
                           "\"kept with the document\"}");
         }
-        indexes_give(all, index);
+        indexes_release(all, index);
     }
 }
 
@@ -586,8 +586,8 @@ static void print_route(text_buffer *out, const route_info *r) {
         text_format(out, "For another index: `%s /v1/indexes/{name}%s`.\n\n", r->method, r->path + 3);
     text_format(out, "- needs: %s\n", rights[r->needs]);
     if (r->takes)
-        text_format(out, "- takes%s: %s, %s[%s](#%s)\n", r->body == BODY_JSON_OPTIONAL ? ", or nothing" : "",
-                    body_type(r), r->body == BODY_LINES ? "each line a " : "a ", r->takes->name, r->takes->name);
+        text_format(out, "- takes: %s, %s[%s](#%s)%s\n", body_type(r), r->body == BODY_LINES ? "each line a " : "a ",
+                    r->takes->name, r->takes->name, r->body == BODY_JSON_OPTIONAL ? "; optional" : "");
     print_parameters(out, r);
     for (int i = 0; i < MAX_ANSWERS && r->answers[i].status; i++) {
         const answer_info *a = &r->answers[i];

@@ -53,7 +53,7 @@ bool item_make(const json *j, const json_value *object, const index_entry *index
     return *extra;
 }
 
-bool item_says_something(const json *j, const json_value *object) {
+bool item_has_content(const json *j, const json_value *object) {
     static const char *const names[] = {"url", "title", "text", "html"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const json_value *value = json_member(j, object, names[i]);
@@ -69,7 +69,7 @@ bool item_says_something(const json *j, const json_value *object) {
 static bool take_item(request *r) {
     if (!request_json(r))
         return false;
-    if (!item_says_something(&r->json, r->json.values)) {
+    if (!item_has_content(&r->json, r->json.values)) {
         request_problem(r, PROBLEM_WRONG_SHAPE, "", "a document needs at least one of url, title, text and html");
         return false;
     }
@@ -173,17 +173,25 @@ static void no_document(request *r) {
     request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document has this id or URL");
 }
 
-void handle_get(request *r) {
-    doppel_stored_list list = {0};
+/* The document of the path, by its id or URL; false: a problem is the answer. Free the list in any case. */
+static bool get_stored(request *r, doppel_stored_list *list) {
     doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    *list = (doppel_stored_list){0};
+    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, list, &error);
+    if (status == DOPPEL_OK && list->count)
+        return true;
+    if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT)
+        no_document(r);
+    else
+        request_error(r, status, &error);
+    return false;
+}
+
+void handle_get(request *r) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         text_stored(&r->answer, list.stored, r->index->bits);
         request_answer(r, 200);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
     }
     doppel_stored_list_free(&list);
 }
@@ -209,15 +217,17 @@ void handle_remove(request *r) {
 /* ---- lists, a page at a time ---- */
 
 /* `original` (data NULL: none) is the document whose copies these are. */
-static void answer_page(request *r, const doppel_stored_list *list, uint64_t next, bool by_title,
-                        doppel_slice original) {
+static void begin_page(request *r, doppel_slice original) {
     text_put(&r->answer, "{");
     if (original.data)
         text_member_string(&r->answer, "original", original);
     text_member(&r->answer, "documents");
     text_put(&r->answer, "[");
+}
+
+static void write_page(request *r, const doppel_stored_list *list, bool by_title, bool first) {
     for (size_t i = 0; i < list->count; i++) {
-        text_put(&r->answer, i ? "," : "");
+        text_put(&r->answer, first && !i ? "" : ",");
         text_stored(&r->answer, &list->stored[i], r->index->bits);
         if (by_title && !r->answer.failed) {
             r->answer.length--; /* its last brace */
@@ -225,27 +235,43 @@ static void answer_page(request *r, const doppel_stored_list *list, uint64_t nex
             text_put(&r->answer, "}");
         }
     }
+}
+
+static void end_page(request *r, uint64_t next) {
     text_put(&r->answer, "]");
     text_member_distance(&r->answer, "next", next ? (int64_t)next : -1);
     text_put(&r->answer, "}");
     request_answer(r, 200);
 }
 
+/* Documents may have about a MiB each, so a page is made in steps, and ends early once it is large. */
+enum { PAGE_STEP = 32, PAGE_BYTES = 16 << 20 };
+
 static void list_documents(request *r, doppel_list_options *options) {
-    doppel_stored_list list = {0};
+    uint64_t limit = (uint64_t)request_number(r, "limit"), count = 0, next = (uint64_t)request_number(r, "cursor");
     doppel_error error = {0};
-    uint64_t next = 0;
+    doppel_status status;
+    bool more;
     options->size = sizeof *options;
-    options->after = (uint64_t)request_number(r, "cursor");
-    options->limit = (uint64_t)request_number(r, "limit");
-    doppel_status status = doppel_engine_list(r->index->engine, options, &list, &next, &error);
+    begin_page(r, options->copies_of);
+    do {
+        doppel_stored_list list = {0};
+        bool by_title = options->title.data; /* then there are no pages */
+        options->after = next;
+        options->limit = by_title || limit - count < PAGE_STEP ? limit - count : PAGE_STEP;
+        next = 0;
+        status = doppel_engine_list(r->index->engine, options, &list, &next, &error);
+        write_page(r, &list, by_title, !count);
+        count += list.count;
+        more = status == DOPPEL_OK && next && list.count == options->limit && count < limit;
+        doppel_stored_list_free(&list);
+    } while (more && r->answer.length < PAGE_BYTES);
     if (status == DOPPEL_OK)
-        answer_page(r, &list, next, options->title.data, options->copies_of);
+        end_page(r, next);
     else if (status == DOPPEL_ERROR_INPUT && options->copies_of.data)
         no_document(r);
     else
         request_error(r, status, &error);
-    doppel_stored_list_free(&list);
 }
 
 /* Whether a document's URL has the host `user`, or one below it. */
@@ -278,20 +304,16 @@ void handle_list(request *r) {
 
 /* The copies of a document; of one that is itself a copy, those of its original. */
 void handle_copies(request *r) {
-    doppel_stored_list list = {0};
-    doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         const doppel_stored *one = list.stored;
         doppel_list_options options = {.copies_of = one->original_id.data ? one->original_id : one->id};
-        if (one->original_id.data && one->original_gone)
-            answer_page(r, &(doppel_stored_list){0}, 0, false, options.copies_of);
-        else
+        if (one->original_id.data && one->original_gone) {
+            begin_page(r, options.copies_of);
+            end_page(r, 0);
+        } else {
             list_documents(r, &options);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
+        }
     }
     doppel_stored_list_free(&list);
 }
@@ -339,19 +361,13 @@ static void answer_similar(request *r, const doppel_item *item) {
 }
 
 void handle_similar(request *r) {
-    doppel_stored_list list = {0};
-    doppel_error error = {0};
-    doppel_status status = doppel_engine_get(r->index->engine, (doppel_slice){r->id, r->id_length}, &list, &error);
-    if (status == DOPPEL_OK && list.count) {
+    doppel_stored_list list;
+    if (get_stored(r, &list)) {
         doppel_item item = {.size = sizeof item};
         item.document.id.data = list.stored->id.data;
         item.document.id.length = list.stored->id.length;
         item.document.text.data = "";
         answer_similar(r, &item);
-    } else if (status == DOPPEL_OK || status == DOPPEL_ERROR_INPUT) {
-        no_document(r);
-    } else {
-        request_error(r, status, &error);
     }
     doppel_stored_list_free(&list);
 }

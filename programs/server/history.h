@@ -2,7 +2,7 @@
  *
  *     history_create     with the index: its counters are 0 then
  *     history_read       what an earlier server wrote, if there is a file
- *     history_add        what was done since the last call, once a minute and before every look
+ *     history_add        what was done since the last call, once a minute and before every query
  *     history_sum        what was done between two minutes
  *     history_write      all of it, as a text for a file
  *

@@ -31,7 +31,7 @@ void handle_list_indexes(request *r) {
     for (size_t i = 0; (entry = indexes_at(all, i)); i++) {
         text_put(&r->answer, i ? "," : "");
         write_index(&r->answer, entry);
-        indexes_give(all, entry);
+        indexes_release(all, entry);
     }
     text_put(&r->answer, "]}");
     request_answer(r, 200);
@@ -39,14 +39,14 @@ void handle_list_indexes(request *r) {
 
 static void show(request *r, int status) {
     doppel_slice name = {r->id, r->id_length};
-    index_entry *entry = indexes_take(&r->service->indexes, name);
+    index_entry *entry = indexes_acquire(&r->service->indexes, name);
     if (!entry) {
         request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes");
         return;
     }
     write_index(&r->answer, entry);
     request_answer(r, status);
-    indexes_give(&r->service->indexes, entry);
+    indexes_release(&r->service->indexes, entry);
 }
 
 void handle_show_index(request *r) {
@@ -373,7 +373,7 @@ void handle_ready(request *r) {
     else if (first && index_is_away(first))
         request_away(r);
     if (first)
-        indexes_give(all, first);
+        indexes_release(all, first);
     if (r->done)
         return;
     bool stopping = atomic_load(&r->service->draining);

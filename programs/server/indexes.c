@@ -459,7 +459,7 @@ index_entry *indexes_at(indexes *all, size_t n) {
     return entry;
 }
 
-index_entry *indexes_take(indexes *all, doppel_slice name) {
+index_entry *indexes_acquire(indexes *all, doppel_slice name) {
     pthread_mutex_lock(&all->lock);
     size_t i = name.data ? find(all, name) : 0;
     index_entry *entry = i < all->count ? all->list[i] : NULL;
@@ -469,7 +469,7 @@ index_entry *indexes_take(indexes *all, doppel_slice name) {
     return entry;
 }
 
-void indexes_give(indexes *all, index_entry *entry) {
+void indexes_release(indexes *all, index_entry *entry) {
     pthread_mutex_lock(&all->lock);
     if (!--entry->users && entry->dropped)
         pthread_cond_broadcast(&all->idle);

@@ -47,11 +47,11 @@ typedef struct indexes {
 int indexes_open(indexes *all, const served_index *first, const char *folder);
 void indexes_close(indexes *all);
 
-/* The index of a name (data NULL: the default one), to be released with indexes_give; NULL: there is none. */
-index_entry *indexes_take(indexes *all, doppel_slice name);
-void indexes_give(indexes *all, index_entry *entry);
+/* The index of a name (data NULL: the default one), to be released with indexes_release; NULL: there is none. */
+index_entry *indexes_acquire(indexes *all, doppel_slice name);
+void indexes_release(indexes *all, index_entry *entry);
 
-/* The n-th index, to be released with indexes_give; NULL: there are fewer. */
+/* The n-th index, to be released with indexes_release; NULL: there are fewer. */
 index_entry *indexes_at(indexes *all, size_t n);
 
 /* Whether the store of an index does not answer now. */

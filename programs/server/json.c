@@ -125,16 +125,16 @@ static bool plain_run(json_reader *r) {
 /* The rest of a string that has an escape; `from` is where it begins. Unescaped text is never longer than it was. */
 static bool escaped_string(json_reader *r, const unsigned char *from, doppel_slice *text) {
     json *j = r->j;
-    if (!j->held || j->held_room < (size_t)(r->end - r->start)) {
-        if (j->held_length)
+    if (!j->unescaped || j->unescaped_room < (size_t)(r->end - r->start)) {
+        if (j->unescaped_length)
             return json_no_memory(r); /* not reached: the first escape makes room for all of them */
-        char *grown = realloc(j->held, (size_t)(r->end - r->start));
+        char *grown = realloc(j->unescaped, (size_t)(r->end - r->start));
         if (!grown)
             return json_no_memory(r);
-        j->held = grown;
-        j->held_room = (size_t)(r->end - r->start);
+        j->unescaped = grown;
+        j->unescaped_room = (size_t)(r->end - r->start);
     }
-    char *to = j->held + j->held_length;
+    char *to = j->unescaped + j->unescaped_length;
     text->data = to;
     for (;;) {
         memcpy(to, from, (size_t)(r->p - from));
@@ -148,7 +148,7 @@ static bool escaped_string(json_reader *r, const unsigned char *from, doppel_sli
             return false;
     }
     text->length = (size_t)(to - text->data);
-    j->held_length += text->length;
+    j->unescaped_length += text->length;
     return true;
 }
 
@@ -324,7 +324,7 @@ static bool read_value(json_reader *r, doppel_slice key) {
 bool json_read(json *j, const char *bytes, size_t length) {
     json_reader r = {j, (const unsigned char *)bytes, (const unsigned char *)bytes,
                      (const unsigned char *)bytes + length, 0};
-    j->count = j->held_length = 0;
+    j->count = j->unescaped_length = 0;
     j->no_memory = false;
     if (!read_value(&r, (doppel_slice){NULL, 0}))
         return false;
@@ -334,8 +334,14 @@ bool json_read(json *j, const char *bytes, size_t length) {
 
 void json_free(json *j) {
     free(j->values);
-    free(j->held);
+    free(j->unescaped);
     *j = (json){0};
+}
+
+void json_trim(json *j) {
+    enum { VALUES_KEPT = 256, BYTES_KEPT = 1 << 14 }; /* more than most documents need */
+    if (j->room > VALUES_KEPT || j->unescaped_room > BYTES_KEPT)
+        json_free(j);
 }
 
 const json_value *json_first(const json_value *container) {

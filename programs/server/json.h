@@ -36,8 +36,8 @@ typedef struct json_value {
 typedef struct json {
     json_value *values; /* the first is the whole; those inside an object or array follow it */
     size_t count, room;
-    char *held; /* strings that had escapes */
-    size_t held_length, held_room;
+    char *unescaped; /* strings that had escapes */
+    size_t unescaped_length, unescaped_room;
     /* Why reading failed. */
     bool no_memory;
     char why[160];
@@ -47,6 +47,9 @@ typedef struct json {
 /* Reads one value, with white space around it. `bytes` must live as long as the values are used. */
 bool json_read(json *j, const char *bytes, size_t length);
 void json_free(json *j);
+/* Frees the memory of a large value; that of a small one is kept for the next read. The values cannot be used any
+ * longer. */
+void json_trim(json *j);
 
 /* The member of an object, or NULL. */
 const json_value *json_member(const json *j, const json_value *object, const char *key);

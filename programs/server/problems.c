@@ -144,7 +144,7 @@ void request_error(request *r, doppel_status status, const doppel_error *error) 
     problem p;
     problem_of_error(&p, r->index, status, error);
     if (p.kind == PROBLEM_STORE || p.kind == PROBLEM_FAILED || p.kind == PROBLEM_AWAY || p.kind == PROBLEM_UNAVAILABLE)
-        service_complain(r->service, status, error);
+        service_complain(status, error);
     if (p.kind == PROBLEM_AWAY)
         r->retry_after = RETRY_AFTER;
     request_fail(r, &p);

@@ -138,7 +138,7 @@ static bool has_right(request *r, const request_head *head) {
 static bool take_index(request *r) {
     if (!r->route->of_index)
         return true;
-    r->index = indexes_take(&r->service->indexes, r->index_name);
+    r->index = indexes_acquire(&r->service->indexes, r->index_name);
     if (!r->index)
         request_problem(r, PROBLEM_NO_INDEX, NULL, "GET /v1/indexes lists the indexes");
     else if (r->index->unavailable)
@@ -356,7 +356,7 @@ void request_free(request *r) {
     if (r->has_key)
         idempotency_end(&s->idempotency, &r->key, 0, NULL);
     if (r->index)
-        indexes_give(&s->indexes, r->index);
+        indexes_release(&s->indexes, r->index);
     batch_free(r->batch);
     upload_free(r);
     spool_free(r->spool);
@@ -374,6 +374,21 @@ void request_free(request *r) {
 
 /* ---- the body ---- */
 
+bool request_set_buffered(request *r, size_t bytes) {
+    service *s = r->service;
+    if (bytes > r->buffered) {
+        size_t more = bytes - r->buffered;
+        if (atomic_fetch_add(&s->buffered, more) + more > s->options.max_buffered) {
+            atomic_fetch_sub(&s->buffered, more);
+            return false;
+        }
+    } else {
+        atomic_fetch_sub(&s->buffered, r->buffered - bytes);
+    }
+    r->buffered = bytes;
+    return true;
+}
+
 /* Takes decompressed bytes of a JSON body. */
 static bool add_to_content(void *user, const char *bytes, size_t length) {
     request *r = user;
@@ -382,12 +397,10 @@ static bool add_to_content(void *user, const char *bytes, size_t length) {
         request_problem(r, PROBLEM_TOO_LARGE, NULL, "at most %llu bytes", (unsigned long long)s->options.max_body);
         return false;
     }
-    if (atomic_fetch_add(&s->buffered, length) > s->options.max_buffered) {
-        atomic_fetch_sub(&s->buffered, length);
+    if (!request_set_buffered(r, r->buffered + length)) {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "too many bodies are being received; try again later");
         return false;
     }
-    r->buffered += length;
     text_reserve(&r->content, length + 1);
     text_add(&r->content, bytes, length);
     if (!r->content.failed)
@@ -445,9 +458,15 @@ dispatch_kind request_received(request *r) {
 
 /* ---- the work ---- */
 
-static void no_answer(request *r) {
-    if (r->done && r->answer.failed)
+/* There is an answer, which may take long to be sent: frees what is not needed for it. */
+static void end_work(request *r) {
+    if (!r->done)
+        return;
+    if (r->answer.failed)
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
+    json_free(&r->json);
+    text_free(&r->content);
+    request_set_buffered(r, r->answer.length);
 }
 
 void request_run(request *r) {
@@ -456,7 +475,7 @@ void request_run(request *r) {
         request *list[] = {r};
         add_together(list, 1);
     }
-    no_answer(r);
+    end_work(r);
 }
 
 /* Whether the store of its index stopped answering while the request was in the queue. */
@@ -487,7 +506,7 @@ void work_on_adds(request **list, size_t count) {
     for (size_t i = 0; i < count; i++) {
         if (away)
             request_away(list[i]);
-        no_answer(list[i]);
+        end_work(list[i]);
         if (list[i]->service->wake)
             list[i]->service->wake(list[i]);
     }

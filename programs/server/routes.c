@@ -64,11 +64,9 @@ const route_info routes[] = {
                  {409, &shape_problem, "an add with the same Idempotency-Key is in progress"},
                  {422, &shape_problem, "the Idempotency-Key was used with another body"}}},
     {"GET", "/v1/documents", "List the documents",
-     "In the order they were added, a page at a time: repeat with cursor=next until next is null. A page may have "
-     "fewer "
-     "documents than limit, or none, when few match. With title, lists the originals with a similar title instead, "
-     "most "
-     "similar first.",
+     "In the order they were added, a page at a time: repeat with cursor=next until next is null. A page has "
+     "fewer documents than limit, or none, when few match or when they are large. With title, lists the originals with "
+     "a similar title instead, most similar first.",
      RIGHT_READ, BODY_NONE, NULL, true, DISPATCH_WORKER, handle_list,
      .parameters = {LIMIT("100", 1000),
                     CURSOR,
@@ -100,7 +98,8 @@ const route_info routes[] = {
      "fields are ignored, as by doppel add. A bad line does not stop the others; after 1,000 of them, consecutive bad "
      "lines are answered by one line, with lastLine. "
      "Added documents are durable when they are answered. An answer that gets too long ends with a problem of type "
-     "cut, whose line is the first that was not processed: send the rest in another batch.",
+     "cut, and one for which the server has no room with a problem of type no-memory; its line is the first that was "
+     "not processed: send the rest in another batch.",
      RIGHT_READ, BODY_LINES, &shape_record, true, DISPATCH_WORKER, handle_batch, "application/x-ndjson",
      .parameters =
          {{.name = "op", .help = "what to do; add needs the right write", .choices = "check|add", .required = true}},
@@ -268,7 +267,8 @@ const route_info routes[] = {
      .answers = {{200, &shape_run, "the run"}, NO_RUN}},
     {"GET", "/v1/runs/{id}/groups", "List the groups of a run at a threshold",
      "Largest first, a page at a time: repeat with cursor=next until next is null; `groups` counts all of them. "
-     "Thresholds are hundredths, from the first of `thresholds` on; `similarity` of the answer is the one it is for.",
+     "A page has fewer groups than limit when they are large. Thresholds are hundredths, from the first of "
+     "`thresholds` on; `similarity` of the answer is the one it is for.",
      RIGHT_READ, BODY_NONE, NULL, false, DISPATCH_WORKER, handle_run_groups,
      .parameters = {RUN_SIMILARITY, LIMIT("24", RUN_GROUPS_MOST), CURSOR, COPIES}, .operation = "listRunGroups",
      .tag = "runs",
@@ -396,6 +396,9 @@ const route_info routes[] = {
     {.method = NULL},
 };
 
+/* Requests that have no route are counted in the last place of METRIC_ROUTES. */
+_Static_assert(sizeof routes / sizeof *routes <= METRIC_ROUTES, "each route has a place in the metrics");
+
 size_t route_count(void) {
     return sizeof routes / sizeof *routes - 1;
 }
@@ -437,7 +440,7 @@ static unsigned method_bit(const char *method) {
 }
 
 /* Looks for the route of a path; `below`: the path is what follows /v1/indexes/NAME, which matches what follows /v1. */
-static bool look(const char *method, doppel_slice path, bool below, route_match *match) {
+static bool search(const char *method, doppel_slice path, bool below, route_match *match) {
     for (const route_info *r = routes; r->method; r++) {
         doppel_slice open = {NULL, 0};
         if ((below && !r->of_index) || !matches(r->path + (below ? 3 : 0), path, &open))
@@ -456,13 +459,13 @@ route_match route_find(const char *method, doppel_slice path) {
     static const char prefix[] = "/v1/indexes";
     size_t length = sizeof prefix - 1;
     route_match match = {NULL, {NULL, 0}, {NULL, 0}, 0};
-    if (look(method, path, false, &match) || match.other_methods)
+    if (search(method, path, false, &match) || match.other_methods)
         return match;
     if (path.length <= length + 1 || memcmp(path.data, prefix, length) != 0 || path.data[length] != '/')
         return match;
     doppel_slice rest = {path.data + length, path.length - length};
     doppel_slice name = next_part(&rest);
     match.index = (doppel_slice){name.data + 1, name.length - 1};
-    look(method, rest, true, &match);
+    search(method, rest, true, &match);
     return match;
 }

@@ -181,17 +181,24 @@ static bool has_id(const run_result *result, uint32_t position, const row *r, do
     return same;
 }
 
-bool run_document_find(const run_result *result, doppel_slice id, uint64_t *from) {
-    uint64_t hash = hash_of(id);
+uint64_t run_document_find(const run_result *result, const run_decisions *d, doppel_slice id) {
+    uint64_t hash = hash_of(id), found = RUN_NO_DOCUMENT;
     row rows[ROWS];
-    while (*from < result->documents) {
-        uint64_t left = result->documents - *from;
+    for (uint64_t from = 0; from < result->documents; from += ROWS) {
+        uint64_t left = result->documents - from;
         size_t count = left < ROWS ? (size_t)left : ROWS;
-        if (!file_read_at(result->kept, rows, count * sizeof *rows, *from * sizeof *rows))
-            return false;
-        for (size_t i = 0; i < count; i++, ++*from)
-            if (rows[i].id_hash == hash && has_id(result, (uint32_t)*from, &rows[i], id))
-                return true;
+        if (!file_read_at(result->kept, rows, count * sizeof *rows, from * sizeof *rows))
+            return found;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t position = (uint32_t)(from + i);
+            bool removed = d->original[position] != position;
+            if (rows[i].id_hash != hash || (!removed && found != RUN_NO_DOCUMENT) ||
+                !has_id(result, position, &rows[i], id))
+                continue;
+            if (removed)
+                return position;
+            found = position;
+        }
     }
-    return false;
+    return found;
 }

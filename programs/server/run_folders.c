@@ -37,8 +37,7 @@ void run_folder_remove(const char *path) {
     remove_tree(AT_FDCWD, path);
 }
 
-/* Removes the folders of servers that were killed: their lock is free. */
-static void remove_old_folders(const char *tmp) {
+void run_folders_remove_old(const char *tmp) {
     DIR *folder = opendir(tmp);
     struct dirent *found;
     while (folder && (found = readdir(folder))) {
@@ -64,11 +63,11 @@ static int lock_folder(const char *folder) {
     if (asprintf(&path, "%s/lock", folder) < 0)
         return -1;
     int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    bool held = file >= 0 && !flock(file, LOCK_EX | LOCK_NB);
-    bool removed = file >= 0 && (held ? fstat(file, &locked) || stat(path, &there) || locked.st_ino != there.st_ino
-                                      : errno == EWOULDBLOCK);
+    bool locks = file >= 0 && !flock(file, LOCK_EX | LOCK_NB);
+    bool removed = file >= 0 && (locks ? fstat(file, &locked) || stat(path, &there) || locked.st_ino != there.st_ino
+                                       : errno == EWOULDBLOCK);
     free(path);
-    if (held && !removed)
+    if (locks && !removed)
         return file;
     int reason = removed ? ENOENT : errno;
     if (file >= 0)
@@ -83,7 +82,6 @@ bool run_folders_make(runs *all) {
         return true;
     if (!tmp)
         return false;
-    remove_old_folders(tmp);
     do {
         free(all->folder);
         if (asprintf(&all->folder, "%s/%sXXXXXX", tmp, folder_prefix) < 0) {

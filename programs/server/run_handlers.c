@@ -287,6 +287,8 @@ static bool decide(request *r, const run_result *result, const run_step *step, r
     return fine;
 }
 
+enum { GROUPS_BYTES = 16 << 20 }; /* after which a page of groups ends early: ids may have a KiB each */
+
 /* Any groups: they are found again. The lock is not held. */
 static void list_groups(request *r, const run_result *result, const run_step *step, double similarity) {
     const run_group_query query = {.only = RUN_ALL_GROUPS,
@@ -300,12 +302,13 @@ static void list_groups(request *r, const run_result *result, const run_step *st
     if (run_list_groups(&decisions, &query, &list)) {
         begin_groups(&r->answer, result, step, similarity);
         text_member(&r->answer, "largest");
-        for (size_t i = 0; i < list.count; i++) {
-            text_put(&r->answer, i ? "," : "[");
-            write_listed(&r->answer, result, &list, i);
+        size_t count = 0;
+        for (; count < list.count && r->answer.length < GROUPS_BYTES; count++) {
+            text_put(&r->answer, count ? "," : "[");
+            write_listed(&r->answer, result, &list, count);
         }
-        text_put(&r->answer, list.count ? "]" : "[]");
-        end_groups(r, step, query.after + list.count);
+        text_put(&r->answer, count ? "]" : "[]");
+        end_groups(r, step, query.after + count);
     } else {
         request_problem(r, PROBLEM_NO_MEMORY, NULL, "no memory");
     }
@@ -334,21 +337,10 @@ void handle_run_groups(request *r) {
     result->users++;
     pthread_mutex_unlock(&all->lock);
     list_groups(r, result, step, similarity);
-    run_result_give(all, result);
+    run_result_release(all, result);
 }
 
 /* ---- one document at a threshold: is it removed, and why? ---- */
-
-/* The document of an id: the first one that is removed, or else the first; UINT64_MAX: there is none. */
-static uint64_t find_document(const run_result *result, const run_decisions *d, doppel_slice id) {
-    uint64_t found = UINT64_MAX;
-    for (uint64_t at = 0; run_document_find(result, id, &at); at++) {
-        if (d->original[at] != at)
-            return at;
-        found = found == UINT64_MAX ? at : found;
-    }
-    return found;
-}
 
 static void write_decision(text_buffer *out, const run_result *result, const run_decisions *d, uint32_t position) {
     uint32_t original = d->original[position];
@@ -370,10 +362,10 @@ static void write_decision(text_buffer *out, const run_result *result, const run
 static void show_document(request *r, const run_result *result, const run_decisions *d, double similarity) {
     doppel_slice id = doppel_slice_of(request_choice(r, "id"));
     text_buffer *out = &r->answer;
-    uint64_t position = find_document(result, d, id);
+    uint64_t position = run_document_find(result, d, id);
     run_document shown;
     run_group_list list = {0};
-    if (position == UINT64_MAX) {
+    if (position == RUN_NO_DOCUMENT) {
         request_problem(r, PROBLEM_NO_DOCUMENT, NULL, "no document of the file has this id");
         return;
     }
@@ -418,7 +410,7 @@ void handle_run_document(request *r) {
         show_document(r, result, &decisions, similarity);
         run_decisions_free(&decisions);
     }
-    run_result_give(all, result);
+    run_result_release(all, result);
 }
 
 /* ---- the list of runs ---- */

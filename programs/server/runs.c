@@ -29,7 +29,7 @@ static void free_result(run_result *result) {
     free(result);
 }
 
-void run_result_give(runs *all, run_result *result) {
+void run_result_release(runs *all, run_result *result) {
     if (!result)
         return;
     pthread_mutex_lock(&all->lock);
@@ -44,7 +44,7 @@ static void run_free(file_run *r) {
         close(r->file);
     if (r->folder)
         run_folder_remove(r->folder);
-    run_result_give(r->all, r->result); /* a request may still read it */
+    run_result_release(r->all, r->result); /* a request may still read it */
     run_fields_free(&r->fields);
     free(r->name);
     free(r->folder);
@@ -68,9 +68,13 @@ void run_change(file_run *r) {
     pthread_cond_broadcast(&r->all->change);
 }
 
+static void stop_analysis(file_run *r) {
+    __atomic_store_n(&r->stop, RUN_STOP, __ATOMIC_RELAXED);
+}
+
 void run_delete(file_run *r) {
     r->deleted = true;
-    __atomic_store_n(&r->stop, RUN_STOP, __ATOMIC_RELAXED);
+    stop_analysis(r);
     run_change(r);
 }
 
@@ -121,21 +125,23 @@ static void set_failure(file_run *r, doppel_status status, doppel_error *error) 
     snprintf(r->why, sizeof r->why, "%s", why);
 }
 
-/* Replaces the result of a run, or ends the run; returns whether it has ended. Then the thread has, too: what it does
- * afterwards needs neither the run nor the lock, so that a thread that holds the lock may wait for it. */
+/* Replaces the result of a run, or ends the run, which has none if it failed; returns whether it has ended. Then the
+ * thread has, too: what it does afterwards needs neither the run nor the lock, so that a thread that holds the lock may
+ * wait for it. */
 static bool publish(file_run *r, run_result *result, doppel_status status, doppel_error *error) {
     runs *all = r->all;
     run_fields fields = {0}, old_fields;
+    if (status != DOPPEL_OK) {
+        free_result(result);
+        result = NULL;
+    }
     run_fields_read(r->path, r->is_table, &fields);
     pthread_mutex_lock(&all->lock);
     old_fields = r->fields;
     r->fields = fields;
     run_result *old = r->result;
-    bool ended = status != DOPPEL_OK || result->whole;
-    if (status == DOPPEL_OK) {
-        r->result = result;
-        result = old;
-    }
+    bool ended = !result || result->whole;
+    r->result = result;
     if (ended && status != DOPPEL_OK)
         set_failure(r, status, error);
     if (ended)
@@ -143,10 +149,10 @@ static bool publish(file_run *r, run_result *result, doppel_status status, doppe
     r->thread_ended = ended;
     run_touch(r);
     run_change(r);
-    bool unused = result && !--result->users; /* no request reads it */
+    bool unused = old && !--old->users; /* no request reads it */
     pthread_mutex_unlock(&all->lock);
     if (unused)
-        free_result(result);
+        free_result(old);
     run_fields_free(&old_fields);
     return ended;
 }
@@ -376,6 +382,9 @@ static void *do_maintenance(void *user) {
         for (file_run *r = all->first; r; r = r->next) {
             if (!r->deleted && now >= r->began + all->service->options.run_ttl)
                 run_delete(r);
+            /* Nobody gets its result any more, and the files of other runs, which are still sent, wait for it. */
+            if (draining && r->state == RUN_ANALYSING)
+                stop_analysis(r);
             if (r->received != r->received_before && now_microseconds() - r->changed >= MAINTENANCE_STEP * 1000)
                 run_change(r);
             take_waiting(r, draining, &waiting);
@@ -461,11 +470,6 @@ static bool fill_in(runs *all, request *r, file_run *made) {
     made->similarity = request_number(r, "similarity");
     made->began = made->used = (uint64_t)time(NULL);
     made->file = -1;
-    if (id && !id_allowed(id)) {
-        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id must have %d to %d characters of a-z, 0-9 and -",
-                        RUN_ID_LEAST, RUN_ID);
-        return false;
-    }
     if (id && runs_find(all, id, strlen(id))) {
         request_problem(r, PROBLEM_IN_PROGRESS, NULL, "there is a run with this id: delete it first, or use another");
         return false;
@@ -499,6 +503,12 @@ static bool begin(request *r, file_run *made) {
 
 file_run *runs_add(runs *all, request *r) {
     file_run *made = NULL;
+    const char *id = request_choice(r, "id");
+    if (id && !id_allowed(id)) {
+        request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "an id must have %d to %d characters of a-z, 0-9 and -",
+                        RUN_ID_LEAST, RUN_ID);
+        return NULL;
+    }
     pthread_mutex_lock(&all->lock);
     file_run *deleted = make_room(all);
     if (!has_room(all)) {
@@ -531,6 +541,8 @@ void runs_open(runs *all, service *s) {
     pthread_mutex_init(&all->analysis, NULL);
     pthread_mutex_init(&all->decision, NULL);
     pthread_cond_init(&all->change, NULL);
+    if (s->options.tmp)
+        run_folders_remove_old(s->options.tmp);
 }
 
 void runs_close(runs *all) {

@@ -109,6 +109,7 @@ bool run_decide(const run_result *result, int step, run_decisions *to);
 void run_decisions_free(run_decisions *d);
 
 #define RUN_ALL_GROUPS UINT64_MAX
+#define RUN_NO_DOCUMENT UINT64_MAX
 
 typedef struct run_group_query {
     uint64_t only;  /* the kept document of the group that is wanted; or RUN_ALL_GROUPS */
@@ -151,8 +152,9 @@ doppel_status run_documents_write(const run_input *input, run_result *result, co
 /* Reads the record of a document; false: it has none, it cannot be read, or there is no memory. */
 bool run_document_read(const run_result *result, uint32_t position, bool with_text, run_document *to);
 void run_document_free(run_document *d);
-/* Finds the next document with an id, at *from or after it; false: there is none. */
-bool run_document_find(const run_result *result, doppel_slice id, uint64_t *from);
+/* The document with an id: if several have it, the first one that is removed, or else the first. RUN_NO_DOCUMENT: there
+ * is none. */
+uint64_t run_document_find(const run_result *result, const run_decisions *d, doppel_slice id);
 
 /* ---- the fields of a file (run_fields.c) ---- */
 
@@ -256,7 +258,7 @@ void runs_wait(struct request *r);
 /* Makes a request wait until a run that it uses has ended; a worker does its work then. */
 void runs_wait_for_end(file_run *run, struct request *r);
 /* A request does not need a result any longer. The lock is not held. */
-void run_result_give(runs *all, run_result *result);
+void run_result_release(runs *all, run_result *result);
 /* Records that a run was requested. The lock is held by the caller. */
 void run_touch(file_run *r);
 
@@ -277,6 +279,8 @@ void run_answer_file(struct request *r, file_run *run, bool kept);
 
 /* ---- folders (run_folders.c) ---- */
 
+/* Removes the folders that killed servers left below the folder of temporary files: their lock is free. */
+void run_folders_remove_old(const char *tmp);
 /* Makes the folder of all runs, if there is none yet. The lock is held by the caller. */
 bool run_folders_make(runs *all);
 /* Removes a folder with all that is in it; links are not followed. */

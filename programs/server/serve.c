@@ -1,5 +1,5 @@
 /* serve.c - doppel serve from its options to its end: options from the environment and from an INI file, the sandbox,
- * the run. */
+ * serving until a signal ends it. */
 #include "server/serve.h"
 
 #include "common/listen.h"
@@ -48,11 +48,11 @@ static bool is_word(const char *value, const char *const *words) {
 }
 
 /* A copy that the configuration owns. */
-static const char *hold(serve_config *config, const char *value) {
-    char **grown = realloc(config->held, (config->count + 1) * sizeof *grown);
+static const char *copy_value(serve_config *config, const char *value) {
+    char **grown = realloc(config->values, (config->count + 1) * sizeof *grown);
     char *copy = grown ? strdup(value) : NULL;
     if (grown)
-        config->held = grown;
+        config->values = grown;
     if (copy)
         grown[config->count++] = copy;
     else
@@ -62,8 +62,8 @@ static const char *hold(serve_config *config, const char *value) {
 
 void serve_config_free(serve_config *config) {
     for (size_t i = 0; i < config->count; i++)
-        free(config->held[i]);
-    free(config->held);
+        free(config->values[i]);
+    free(config->values);
     *config = (serve_config){0};
 }
 
@@ -90,7 +90,7 @@ static bool set(serve_config *config, const cli_option *option, const char **pla
         return false;
     if (*place || (option->kind == OPTION_FLAG && is_word(value, no)))
         return true;
-    *place = hold(config, value);
+    *place = copy_value(config, value);
     return *place;
 }
 
@@ -171,11 +171,7 @@ int serve_configure(serve_config *config, const cli_args *args) {
     return find(args, "config", &place) && *place ? from_file(config, args, *place) : EXIT_DONE;
 }
 
-/* The folders that are still needed; NULL ones are left out. */
-typedef struct needed_folders {
-    const char *to_write[8], *to_read[2];
-    bool connects; /* to a store */
-} needed_folders;
+/* ---- its user ---- */
 
 /* Becomes another user, permanently; NULL: no change. Prints a message and returns false when it cannot. */
 static bool become_user(const char *name) {
@@ -195,7 +191,13 @@ static bool become_user(const char *name) {
     return true;
 }
 
-/* ---- files ---- */
+/* ---- the sandbox: files ---- */
+
+/* The folders that are still needed; NULL ones are left out. */
+typedef struct needed_folders {
+    const char *to_write[8], *to_read[2];
+    bool connects; /* to a store */
+} needed_folders;
 
 enum {
     READ_FILES = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR,
@@ -244,7 +246,7 @@ static bool confine_files(const needed_folders *folders, bool *there) {
     return fine;
 }
 
-/* ---- system calls ---- */
+/* ---- the sandbox: system calls ---- */
 
 static const char *const forbidden[] = {
     "execve",
@@ -330,6 +332,8 @@ static bool confine(const needed_folders *folders, const char **missing) {
     return true;
 }
 
+/* ---- the server and its options ---- */
+
 typedef struct serving {
     const cli_args *args;
     listening listening;
@@ -340,8 +344,6 @@ typedef struct serving {
     service service;
     server server;
 } serving;
-
-/* ---- options ---- */
 
 static char *read_file(const char *path) {
     enum { LARGEST = 1 << 20 };
@@ -416,7 +418,7 @@ static void read_options(serving *s, const served_index *index) {
     };
 }
 
-/* ---- the sandbox ---- */
+/* ---- dropping privileges ---- */
 
 /* The folder itself, or its parent: a folder that does not exist yet is created there by the engine. */
 static const char *folder_of(char to[4096], const char *path, bool parent) {
@@ -459,11 +461,12 @@ static bool drop_privileges(serving *s) {
     return true;
 }
 
-static void allow_many_files(unsigned count) {
+/* Allows for a descriptor of each connection, three of each run (its file, its pairs, its documents), and others. */
+static void allow_many_files(const serving *s) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit))
         return;
-    rlim_t want = count + 1024;
+    rlim_t want = (rlim_t)s->server_options.connections + 3 * s->options.max_runs + 1024;
     limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || want < limit.rlim_max ? want : limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
 }
@@ -543,7 +546,7 @@ int serve(const cli_args *args, const served_index *index) {
     if (code == EXIT_DONE) {
         s->server_options.socket = s->listening.socket;
         s->options.local_only = s->listening.local && !s->options.tokens;
-        allow_many_files(s->server_options.connections);
+        allow_many_files(s);
         code = drop_privileges(s) ? run(s) : EXIT_USAGE;
     }
     free(s->certificate);

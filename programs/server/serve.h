@@ -7,7 +7,7 @@
 
 /* Values that did not come from the command line. Zero is empty. */
 typedef struct serve_config {
-    char **held;
+    char **values;
     size_t count;
 } serve_config;
 

@@ -40,7 +40,7 @@ static bool is_late(const connections *all, const connection *c, uint64_t now) {
 }
 
 /* Shuts down connections that are late; the thread of each sees its end, and closes it. */
-static void look(connections *all) {
+static void shut_down_late(connections *all) {
     uint64_t now = now_microseconds();
     for (connection *c = all->first; c; c = c->next)
         if (atomic_load(&c->since) < now && is_late(all, c, now))
@@ -53,7 +53,7 @@ static void *watch(void *user) {
     while (!all->stop) {
         struct timespec until = milliseconds_from_now(1000);
         pthread_cond_timedwait(&all->end, &all->lock, &until);
-        look(all);
+        shut_down_late(all);
     }
     pthread_mutex_unlock(&all->lock);
     return NULL;
@@ -392,7 +392,7 @@ static void answer_bad_length(server *s, connection *c) {
     request_free(r);
 }
 
-/* Reads and drops what has come of the body: closing a socket with unread bytes would discard what was sent. */
+/* Reads and drops what has arrived of the body: closing a socket with unread bytes would discard what was sent. */
 static void shut_down(int socket) {
     enum { PIECE = 4096, MOST = 256 };
     char piece[PIECE];

@@ -270,7 +270,7 @@ static void write_indexes(text_buffer *out, service *s) {
     metrics_engines(out, engines, open);
     write_stores(out, list, count);
     for (size_t i = 0; i < count; i++)
-        indexes_give(&s->indexes, list[i]);
+        indexes_release(&s->indexes, list[i]);
 }
 
 void handle_metrics(request *r) {
@@ -287,7 +287,7 @@ static void update_histories(indexes *all) {
     index_entry *entry;
     for (size_t i = 0; (entry = indexes_at(all, i)); i++) {
         index_history_update(entry, true);
-        indexes_give(all, entry);
+        indexes_release(all, entry);
     }
 }
 
@@ -384,8 +384,7 @@ void service_reload(service *s) {
     access_log_open(s);
 }
 
-void service_complain(service *s, doppel_status status, const doppel_error *error) {
-    (void)s;
+void service_complain(doppel_status status, const doppel_error *error) {
     if (error && error->message[0])
         message_error(error);
     else

@@ -104,7 +104,7 @@ typedef struct service {
      * wait for it. */
     workers workers, adders, makers;
     runs runs;
-    atomic_uint_fast64_t buffered; /* bytes of bodies that are held */
+    atomic_uint_fast64_t buffered; /* bytes of bodies, as received and as parsed, that requests hold */
     atomic_uint_fast64_t spooled;  /* bytes of answers of batches that are held */
     FILE *access_log;
     pthread_mutex_t log_lock;
@@ -118,7 +118,7 @@ typedef struct service {
 int service_open(service *s, const service_options *options);
 void service_close(service *s);
 /* Reports on stderr what is wrong with an index; clients do not see it. */
-void service_complain(service *s, doppel_status status, const doppel_error *error);
+void service_complain(doppel_status status, const doppel_error *error);
 /* Reloads the tokens and reopens the log; one that cannot be read is left unchanged. */
 void service_reload(service *s);
 
@@ -153,7 +153,7 @@ typedef struct request {
     char sent_type[40]; /* Content-Type of a file; it may be cut */
     body body;
     text_buffer content; /* JSON, decompressed */
-    size_t buffered;     /* of it, what is counted */
+    size_t buffered;     /* bytes of its body that are counted in service.buffered */
     json json;
     struct batch *batch;   /* of lines */
     struct upload *upload; /* of a file */
@@ -193,6 +193,9 @@ enum {
 request *request_create(service *s, const request_head *head);
 /* True: a worker has to run request->work before more can be received. */
 bool request_receive(request *r, const char *bytes, size_t length);
+/* Sets how many bytes of its body a request holds; false: all requests together would hold more than --max-buffered,
+ * and nothing has changed. Holding fewer always succeeds. */
+bool request_set_buffered(request *r, size_t bytes);
 /* Answers with a problem if decompressing the body failed; `what`: "body" or "file", for the message. */
 void request_body_result(request *r, body_result result, const char *what);
 /* The body is complete. Returns how to continue; DISPATCH_HERE: call request_run now. */
@@ -275,7 +278,7 @@ bool shape_check(const shape_info *shape, const json *j, const json_value *objec
 /* ---- documents (documents.c) ---- */
 
 /* Whether a document has a URL, a title, a text or a page. */
-bool item_says_something(const json *j, const json_value *object);
+bool item_has_content(const json *j, const json_value *object);
 /* Makes an item of a checked object. *extra is allocated, or NULL. */
 bool item_make(const json *j, const json_value *object, const index_entry *index, doppel_item *item,
                doppel_slice **extra);

@@ -4,8 +4,10 @@ import gzip
 import json
 import pathlib
 import random
+import re
 import subprocess
 import tempfile
+import textwrap
 import time
 import urllib.request
 from urllib.parse import quote
@@ -417,7 +419,7 @@ def commands(browser, address, doppel):
         page.get_by_label("answer", exact=True).check()
         page.get_by_label("Document id").select_option("key")
         page.get_by_role("button", name="Find copies").click()
-        page.wait_for_selector("text=Text: question, answer. Id: key.")
+        page.wait_for_selector("text=Text fields: question, answer. Id field: key.")
         page.wait_for_selector("text=4 groups of two or more")
         with page.expect_download() as download:
             page.get_by_role("button", name="Download kept").click()
@@ -522,7 +524,7 @@ def fields(browser, address):
     page.wait_for_selector("text=--text-key meta.name,meta.body")
     # The usual fields are not asked for; a document without an id is FILE:LINE.
     upload(page, b'{"text": "one two three four five six"}\n' * 2, "usual.jsonl")
-    page.wait_for_selector("text=Text: text. Id: the line number.")
+    page.wait_for_selector("text=Text field: text. Id: the line number.")
     page.wait_for_selector("text=2 documents, 1 removed. Kept: usual.jsonl:1")
     yield from watched.close()
 
@@ -537,11 +539,13 @@ def folder(browser, address):
         data.items.add(new File([one], "first.txt"));
         data.items.add(new File([other], "second.txt"));
         data.items.add(new File([new Uint8Array([0, 1, 2])], "picture.png"));
+        data.items.add(new File(["PK", new Uint8Array([3, 4, 0, 0])], "table.of-its-own"));
         document.querySelector("h1").dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true, cancelable: true}));
     }""", [FIRST, SECOND])
     page.wait_for_selector("h1:text-is('Deduplicate a file')")
     page.wait_for_selector(".example .hunk")
     yield from is_shown(page, "second.txt", "a dropped folder")
+    yield from is_shown(page, "2 files that are not text were left out.", "a dropped folder")
     if page.locator(".tile b").first.inner_text() != "2":
         yield "a dropped folder: not two documents"
     # Nothing is similar: passages are another command's work.
@@ -571,12 +575,57 @@ def large_texts(browser, address):
         yield from is_shown(page, said, step)
     if len(changes(page)[1]) < 50:
         yield "most differences are not shown"
+    # One word in six: some of the differences are laid out at a time, wherever one is.
+    words = one.split()
+    words[::6] = [f"other{i}" for i in range(10000)]
+    page.locator(".source textarea").last.evaluate("(area, text) => { area.value = text; }", " ".join(words))
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("text=10,000 words only in B")
+    stops = 0
+    for step in ("Next", "Previous", "Previous", "Next", "Next"):
+        page.get_by_role("button", name=step, exact=True).click()
+        number, stops = (int(part.replace(",", "")) for part in page.inner_text(".where").split(" of "))
+        mine = page.locator(".hunk.current ins").first.evaluate("e => Number(e.lastChild.textContent.trim().slice(5))")
+        if abs(mine - 10000 * (number - 1) / stops) > 60:
+            yield f"one word in six: {step} leads to other{mine} as {number} of {stops}"
+        laid = page.locator(".hunks *").count()
+        if laid > 6000:
+            yield f"one word in six: {laid} elements after {step}"
+    page.get_by_role("button", name="Previous", exact=True).click()
+    page.get_by_role("button", name="Show earlier: ").click()
+    shown = page.locator(".hunk").count()
+    if page.inner_text(".hunks > .more >> nth=0") != f"Show earlier: {stops - shown:,} differences" or shown < 2:
+        yield f"one word in six: {shown} of {stops} are shown after {page.inner_text('.hunks > .more >> nth=0')!r}"
     # Nothing in common: all is different, and most of it folded.
     page.locator(".source textarea").last.evaluate("(area, text) => { area.value = text; }", " ".join(f"other{i}" for i in range(60000)))
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("text=60,000 words only in B")
     if verdict(page) != ["Not copies", "A and B have nothing in common."] or len(page.inner_text(".hunks")) > 5000:
         yield f"nothing in common: {verdict(page)}, {len(page.inner_text('.hunks'))} characters"
+    yield from watched.close()
+
+
+def broken_lines(browser, address):
+    """Lines that were broken at a width, as in mail, are shown as paragraphs; lines of code, of lists and of verse stay."""
+    watched = Watched(browser, address)
+    page = watched.page
+    prose = [corpus.prose(random.Random(seed), 80).lower() for seed in (1, 2)]
+    code = "\n".join(f"    value_{i} = compute(value_{i}, {i})" for i in range(12))
+    watched.open("#/compare", "h1:text-is('Compare two texts')")
+    a, b = page.locator(".source textarea").all()
+    for given, lines in (("\n\n".join(textwrap.fill(one, 66, subsequent_indent="  ") for one in prose), 3), (code, 12)):
+        a.fill(given + " and some end")
+        b.fill(given + " and another end")
+        page.get_by_role("button", name="Compare", exact=True).click()
+        page.wait_for_selector(".hunk")
+        page.get_by_label("shared text").check()
+        shown = page.locator(".side").first.evaluate("e => e.textContent.replace(/^1/, '').split('\\n').length")
+        if shown != lines:
+            yield f"broken lines: {shown} lines, not {lines}"
+        page.get_by_label("differences").check()
+        if changes(page) != (["some"], ["another"]):
+            yield f"broken lines: the differences are {changes(page)}"
+        page.evaluate("document.querySelector('.place').replaceChildren()")
     yield from watched.close()
 
 
@@ -650,6 +699,9 @@ def find(browser, address):
     page.wait_for_selector(".place li:has-text('a copy of story-3')")
     watched.open(f"#/document/{quote('story-3~1')}", "h2:text-is('Copies of its original')")
     yield from is_shown(page, "This is a copy of The third story of all stories. All copies of that document:", "a copy")
+    kind, said = verdict(page)
+    if kind != "Copy" or not re.fullmatch(r"\d+(\.\d+)? % of The third story of all stories is here: \d+ shared passages?\.", said) or not any(changes(page)):
+        yield f"a copy: its page says {kind!r}, {said!r}, and shows the differences {changes(page)}"
     if page.locator("section:has(> h2:text-is('Copies of its original')) li").count() != 3 or page.locator("li:has-text('this one')").count() != 1:
         yield "a copy: not all copies of its original are listed"
     watched.open("#/document/story-3", "h1:has-text('third story')")

@@ -27,9 +27,10 @@ def hostile(browser, address):
         post(address, "/v1/documents", {"id": one, "title": other, "url": f"https://hostile.example/{number}", "text": f"{other} {number} {text} {one}"})
         for copy in range(12 if number == OPENED else 1):
             post(address, "/v1/documents", {"id": f"{one}~{copy}", "title": other, "url": f"javascript:alert({number}{copy})", "text": f"{other} {number} {text} {one}"})
-    for route in ["#/groups"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
+    post(address, "/v1/documents", {"id": "blank", "title": "\n\u200b\n", "text": f"blank {text} blank"})
+    for route in ["#/groups", "#/find", "#/document/blank"] + ["#/document/" + page.evaluate("encodeURIComponent", one) for one, _ in corpus.HOSTILE]:
         watched.open(route, "h1")
-        page.wait_for_selector("details.group, h2:text-is('Details')")
+        page.wait_for_selector("details.group, h2:text-is('Details'), .documents li")
         if route == "#/groups":
             page.click("details.group summary")
             page.click(".group .documents button")

@@ -1,4 +1,4 @@
-"""Makes docs/pictures/console*.png and overlap.png, the pictures of the console and of a page of `doppel overlap`.
+"""Makes docs/pictures/console*.png, overlap.png and report.png: the console, a page of `doppel overlap`, and a report.
 
     build/venv/bin/python tests/browser/pictures.py BUILD_DIR
 
@@ -106,9 +106,34 @@ def overlap_page(doppel):
         return pathlib.Path(folder, "page.html").read_text(encoding="utf-8")
 
 
+# What copies of the story of the bridge have in place of its words.
+EDITS = (("half the town", "most of the town"), ("Twice it was closed", "Three times it was closed"), (" at first", ""), ("a row of benches", "two rows of benches"),
+         ("and with the traffic went the money for repairs", "and the money for repairs went with it"), ("The council has asked", "The council, which owns it, has asked"))
+
+
+def stories():
+    """The story of the bridge, with the most copies, and others."""
+    for copy in range(20):
+        text = " ".join(PASSAGE.split())
+        for old, new in EDITS[copy // 2 % 5:][:2] if copy % 2 else ():
+            text = text.replace(old, new, 1)
+        host = corpus.HOSTS[copy % 4]
+        yield {"id": "bridge" + f"~{copy}" * (copy > 0), "url": f"https://{host}/2026/bridge-{copy}.html", "title": "What a bridge is for", "text": text}
+    yield from corpus.groups(random.Random(4))
+
+
+def report_page(doppel):
+    """The page of `doppel report` on stories."""
+    with tempfile.TemporaryDirectory() as folder:
+        lines = [json.dumps(document) + "\n" for document in stories()]
+        pathlib.Path(folder, "stories.jsonl").write_text("".join(lines), encoding="utf-8")
+        for command in (["dedup", "stories.jsonl", "-o", "kept.jsonl", "--work", "run"], ["report", "--work", "run", "-o", "page.html"]):
+            subprocess.run([doppel, *command, "--quiet"], cwd=folder, check=True)
+        return pathlib.Path(folder, "page.html").read_text(encoding="utf-8")
+
+
 def fill(address):
-    rng = random.Random(4)
-    for document in corpus.groups(rng):
+    for document in stories():
         post(address, "/v1/documents", document)
     post(address, "/v1/documents", {"id": "apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0", "title": "Apache License 2.0", "text": licence()})
 
@@ -139,7 +164,6 @@ def dropped(watched):
     watched.open("#/dedup", "h1:text-is('Deduplicate a file')")
     page.set_input_files("input[type=file]:not([webkitdirectory])", {"name": "pages.jsonl", "mimeType": "application/jsonl", "buffer": file()})
     page.wait_for_selector(".example .hunk")
-    page.mouse.move(0, 0)
 
 
 def groups(watched):
@@ -164,6 +188,7 @@ def shot(browser, address, show, width, height, scheme):
     watched = Watched(browser, address, width, scheme)
     watched.page.set_viewport_size({"width": width, "height": height})
     show(watched)
+    watched.page.mouse.move(0, 0)
     watched.page.wait_for_timeout(300)
     taken = watched.page.screenshot()
     wrong = watched.close()
@@ -253,6 +278,7 @@ def main():
         with fonts.browser_with(playwright, "Noto Sans") as browser:
             for name, made in rows.items():
                 (pictures / f"console-all-{name}.png").write_bytes(smaller(browser, sheet(browser, made)))
+            (pictures / "report.png").write_bytes(smaller(browser, shot_of(browser, report_page(doppel), 1000, 1440)))
             made = [(shot_of(browser, overlap_page(doppel), width, 900), width) for width in (860, WIDTHS[1])]
             (pictures / "overlap.png").write_bytes(smaller(browser, sheet(browser, [made], 1)))
 

@@ -117,7 +117,7 @@ def run(browser, other, doppel, pictures):
         yield from told("looks", looks(browser, address, pictures))
         yield from told("looks", looks(other, address, pictures, FEWER_WAYS, "-noto"))
         yield from told("large, other font", trouble.large(other, address))
-        for story in (stories.compare, stories.alignment, stories.large_texts, stories.files, stories.dedup, stories.runs, stories.fields, stories.folder, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
+        for story in (stories.compare, stories.alignment, stories.large_texts, stories.broken_lines, stories.files, stories.dedup, stories.runs, stories.fields, stories.folder, stories.groups, stories.find, stories.index, stories.live, stories.keyboard,
                       trouble.hostile, trouble.large, trouble.other_sites):
             yield from told(story.__name__, story(browser, address))
         yield from told("commands", stories.commands(browser, address, doppel))

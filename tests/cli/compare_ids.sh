@@ -16,6 +16,15 @@ doppel compare --in a.jsonl one three
 echo "exit $?"
 doppel compare --in a.jsonl one twice
 echo "exit $?"
+mkdir -p data/essays
+echo "some words of bram" >data/essays/bram.txt
+echo "some words of anna" >data/essays/anna.txt
+doppel compare --in data bram.txt data/essays/ana.txt
+doppel compare --in data/essays quite another
+printf 'sku,text\nA1,some words\nA2,more words\n' >t.csv
+doppel compare --in t.csv A1 A2
+doppel compare --in t.csv --id-key sku A1 X-17
+doppel compare --in /dev/null A1 A2
 echo "== --index"
 doppel add --index kept --keep-text a.jsonl >/dev/null
 doppel compare --index kept --json one two | grep -o '"idB".*"wordsB":[0-9]*'
@@ -45,6 +54,14 @@ echo "== --index: texts that are not kept, and why"
 doppel add --index long --preset article --keep-text --on-duplicate link long.jsonl >/dev/null
 doppel compare --index long near long
 doppel compare --index long bare long
+echo "== files of a folder, without it"
+mkdir -p essays/a
+echo "the quick brown fox jumps over the lazy dog" | tee essays/notes.txt >essays/a/b.notes.txt
+doppel compare --in essays notes.txt essays/a/b.notes.txt
+doppel compare --in essays essays/notes.txt b.notes
+doppel compare --in essays essays/notes.txt b
+doppel compare --in essays essays/notes.txt tes.txt
+echo "exit $?"
 echo "== --html"
 doppel compare --in a.jsonl one two --html page.html | head -1
 grep -o '<mark>[^/]*/mark>' page.html
@@ -73,6 +90,12 @@ head -n 1 r.jsonl >known.jsonl
 doppel compare --in rest.jsonl --in known.jsonl --removed removed.jsonl second | head -n 1
 sed 's/"similarity":[0-9.]*/"similarity":0.80000000000000004/' removed.jsonl >long.jsonl
 doppel compare --in r.jsonl --removed long.jsonl second | head -n 1
+doppel compare --in known.jsonl --removed removed.jsonl second
+sed 's/"id":"third"/"id":"third","title":"The quick brown fox"/;s/"id":"first"/"id":"first","title":"the quick brown fox!"/' r.jsonl |
+    sed 's/"title"/"name"/' >titled.jsonl
+doppel dedup -q titled.jsonl --title-key name --by title --removed removed-titles.jsonl
+doppel compare --in titled.jsonl --title-key name --removed removed-titles.jsonl third | head -n 1
+doppel compare --in titled.jsonl --removed removed-titles.jsonl third | head -n 1
 doppel compare --removed removed.jsonl second
 doppel compare --in r.jsonl second
 doppel compare second first

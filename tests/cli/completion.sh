@@ -11,6 +11,10 @@ for option in method by keep link within content recipe url-keep; do
     echo "$option: $(complete_line doppel dedup --$option "")"
 done
 complete_line doppel dedup --method mi
+complete_line doppel dedup --method =
+complete_line doppel dedup --method = mi
+complete_line doppel dedup --keep = https,sh
+complete_line doppel help ov
 complete_line doppel dedup -m ""
 complete_line doppel dedup --keep https,sh
 complete_line doppel overlap --print ""

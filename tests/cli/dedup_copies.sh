@@ -21,6 +21,12 @@ quiet doppel dedup a.jsonl -o out.jsonl --keep-copies 2 --keep longest --removed
 cut -c1-9 out.jsonl
 cat removed.jsonl
 quiet doppel dedup a.jsonl -o out.jsonl --keep-copies 2 --against a.jsonl
+quiet doppel dedup a.jsonl -o - --keep-copies 2 --annotate | grep -v text
+quiet doppel dedup a.jsonl -o - --keep-copies 2 --annotate --annotate-kept --count-by source
+printf 'id,text\n1,%s\n2,%s\n3,other\n' "$fox" "$fox" >a.csv
+quiet doppel dedup a.csv -o kept.csv --annotate --annotate-kept
+cat kept.csv
+quiet doppel dedup a.jsonl -o out.jsonl --annotate-kept
 echo "== only-contained"
 quiet doppel dedup a.jsonl -o - --only-contained 1 --removed removed.jsonl | cut -c1-60
 cat removed.jsonl

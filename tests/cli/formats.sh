@@ -16,6 +16,12 @@ printf '[{"text":"one two"},{"text":"three four"},{"text":"one two"},{"text":"fi
 doppel dedup -q packed.json -o -
 doppel dedup -q --threads 4 packed.json -o packed.jsonl && cat packed.jsonl
 head -3 a.json | doppel fingerprint --text-key meta.text -
+echo "exit $?"
+head -c 170 a.json >cut.json
+doppel dedup --text-key meta.text cut.json -o -
+echo "exit $?"
+doppel dedup -q --text-key meta.text a.json --against cut.json -o -
+echo "exit $?"
 printf '[{"text":"one two"}, 7, {"text":"three four"}, {"text":"five"}]' | doppel fingerprint -
 echo "== compressed"
 bzip2 -k a.json

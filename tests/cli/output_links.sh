@@ -30,6 +30,12 @@ ln -s nowhere/out.jsonl lost
 doppel pairs -o lost a.jsonl
 echo "exit $?"
 
+echo "== a link that has the name of the unfinished file is not written through"
+echo untouched >other
+sh -c 'ln -s other placed.$$.tmp && exec doppel dedup -o placed a.jsonl'
+what other
+what placed
+
 echo "== descriptors, whatever they are"
 ln -s /proc/self/fd/1 stdout # as /dev/stdout is
 doppel dedup a.jsonl -o stdout 2>/dev/null >out

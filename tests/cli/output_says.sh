@@ -21,7 +21,8 @@ with zipfile.ZipFile("other.zip", "w") as z:
     z.writestr("a.txt", "words")
 open("t.xls", "wb").write(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600) + "Workbook".encode("utf-16-le") + bytes(600))
 END
-for file in t.xlsx t.ods t.xls other.zip; do
+tar --format=ustar -cf other.tar a.jsonl
+for file in t.xlsx t.ods t.xls other.zip other.tar; do
     doppel dedup --text-key body "$file" -o out.jsonl
     doppel dedup "$file" -o out.csv
     echo "exit $?"

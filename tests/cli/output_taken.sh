@@ -29,6 +29,26 @@ ls new new/a
 try dedup in/a/one.jsonl --output-dir in/a/one.jsonl
 cat out/a/one.jsonl
 
+echo "== a name as long as names can be, an input that does not exist, and no room"
+long=$(printf '%0245d' 0).jsonl
+mkdir odd
+cp in/a/one.jsonl "odd/$long"
+gzip -c in/a/one.jsonl >odd/two.jsonl.gz
+try dedup odd --output-dir whole
+[ -s "whole/$long" ] && echo "there"
+gzip -dc whole/two.jsonl.gz | wc -c
+try dedup in/a/one.jsonl none.jsonl --output-dir some
+ls some
+words=$(seq 1 1000 | tr '\n' ' ')
+i=0
+while [ $i -lt 100 ]; do
+    printf '{"id":%d,"text":"%s %s"}\n' $i $i "$words" >>in/large.jsonl
+    i=$((i + 1))
+done
+(ulimit -f 512 && try dedup in --output-dir full --method exact)
+ls -A full
+rm in/large.jsonl
+
 echo "== rows of a folder"
 mkdir csv tsv
 printf 'id,text\n1,%s\n2,%s\n' "$fox" "$fox" >csv/a.csv

@@ -1,4 +1,4 @@
-# Overlap for people: essays of which two share 184 words, 28 % of each, are found without options; ranked lines on a
+# Overlap for people: essays of which two share 184 words, 28 % of the words of each, are found without options; ranked lines on a
 # terminal, JSON lines in a pipe, and a page.
 mkdir essays
 shared="$(seq -s ' ' 5000 5183)"
@@ -33,6 +33,15 @@ grep -o '<h4>[^<]*' page.html | sort | uniq -c
 doppel overlap essays --html - | head -c 15
 echo
 doppel overlap essays --html page2.html --top 1 >/dev/null && grep -o 'This page has the[^<]*' page2.html
+echo "== the longest passage first, fragments folded"
+mkdir order
+{ seq -s ' ' 1 6; seq -s ' ' 100 130; seq -s ' ' 1001 1012; seq -s ' ' 200 230; seq -s ' ' 2001 2156; seq -s ' ' 300 330; seq -s ' ' 11 17; } >order/a.txt
+{ seq -s ' ' 1 6; seq -s ' ' 400 430; seq -s ' ' 1001 1012; seq -s ' ' 500 530; seq -s ' ' 2001 2156; seq -s ' ' 600 630; seq -s ' ' 11 17; } >order/b.txt
+doppel overlap order --html order.html >/dev/null
+grep -o '<h4>[^<]*\|<details class="more"><summary>[^<]*' order.html
+doppel compare order/a.txt order/b.txt --html order.html | grep 'shared passages'
+grep -o '[0-9]* % of [^<]*' order.html
+doppel overlap --print text order | grep %
 echo "== usage"
 doppel overlap essays --top 5
 echo "exit $?"

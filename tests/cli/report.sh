@@ -84,3 +84,7 @@ try --work run -o changed.html
 head -c 700 run/sketches >cut && mv cut run/sketches
 try --work run -o changed.html
 [ -e changed.html ] || ls apart
+echo "== similarities that are the same in hundredths"
+for changed in 1000 1500 1597; do seq -s ' ' 1000 1600 | sed "s/$changed/other/" | sed "s/^/{\"text\":\"/; s/\$/\"}/"; done >near.jsonl
+doppel dedup near.jsonl -o out.jsonl --work near 2>/dev/null
+doppel report --work near -o - | grep -o '(similarity [^)]*)'

@@ -8,15 +8,26 @@ doppel similar --top-k 3 a
 doppel serve --port 80
 doppel serve --index seen --sandbox of
 echo "== commands" >&2
-for command in dedupe deduplicate fingerprnt Dedup decontaminate delete rm del ls search nothing-like-it; do
+for command in dedupe deduplicate fingerprnt Dedup decontaminate decontminate dedupicate delete rm del ls search nothing-like-it; do
     doppel $command a.jsonl
 done
 echo "== what is no command, and too far from any" >&2
 for command in why explain group members undo restore uniq init index ui web plagiarism mark list clean merge claen tirm; do
     doppel $command a.jsonl
 done
-for option in --columns --explain --csv --sim --tresh --mark --mrak; do
+for option in --columns --text-col --tmpdir --explain --csv --sim --tresh --mark --mrak; do
     doppel dedup $option 1 a.jsonl -o b.jsonl
+done
+for option in --min-similarity --in-place --overwrite --upsample -j; do
+    doppel dedup $option 1 a.jsonl -o b.jsonl
+done
+doppel overlap --min-similarity 0.5 a
+doppel trim a.jsonl -o b.jsonl --removed c.jsonl
+doppel report work
+doppel dedup a.jsonl --only-contained -o b.jsonl
+doppel dedup a.jsonl -o b.jsonl --similarity --keep longest
+for command in minhash lookup query copies console upsample; do
+    doppel $command a.jsonl
 done
 doppel dedup --keep 2 a.jsonl -o b.jsonl
 for version in version -v -V; do

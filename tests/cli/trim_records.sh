@@ -48,3 +48,12 @@ doppel trim a.csv folder -o -
 echo "== paragraphs of a page are its blocks"
 printf 'Two three\nfour five six!\n\nThe rest' >folder/zzz.txt
 doppel trim folder --unit paragraph -o -
+echo "== lines stay lines, except under the name of another format"
+printf 'The council voted for the bridge. It rained all day long today.\r\n\nIT RAINED all day long today!\n' >lines.txt
+printf 'We all know that it rained all day long today. A last line' >>lines.txt
+doppel trim -q --format lines --unit sentence lines.txt -o short.txt
+cat -A short.txt
+doppel trim -q --format lines --unit sentence --drop-below 1 lines.txt -o - | wc -l
+doppel trim -q --format lines --unit sentence lines.txt -o lines.jsonl
+tail -1 lines.jsonl
+doppel trim -q --format lines --unit sentence --annotate lines.txt -o - | tail -1

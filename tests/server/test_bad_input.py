@@ -1,10 +1,13 @@
 """What is wrong gets the right status and a problem document; the server stays alive, and others are served meanwhile."""
 import gzip
 import json
+import os
+import re
 import socket
 import struct
 import threading
 import time
+import unittest
 
 import support
 import words
@@ -189,6 +192,75 @@ class LargeAnswers(Batches):
         # What repeats itself in a body that is small does no harm.
         answers, _ = self.batch(gzip.compress(b'{"title":"a"}\n' * 100 + b" " * (1 << 19)), coding="gzip")
         self.assertEqual((len(answers), "problem" in answers[-1]), (100, False))
+
+
+class LargeLines(Batches):
+    """What batches hold of their bodies is bounded, too, however slowly these arrive."""
+    OPTIONS = ("--max-buffered", "56M", "--max-answer", "0")
+    HEAD = b"POST /v1/batch?op=check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: %d\r\n\r\n"
+
+    def begin(self, body, rest):
+        """Sends what gets a worker called, but not the rest of the body."""
+        link = socket.create_connection(("127.0.0.1", self.server.port), timeout=60)
+        link.sendall(self.HEAD % (len(body) + rest) + body)
+        return link
+
+    def test_lines_that_do_not_end_count(self):
+        links = [self.begin(b'{"title":"' + b"x" * (12 << 20), 1 << 20) for _ in range(3)]
+        until = time.monotonic() + 60
+        answers = [{}]
+        while time.monotonic() < until and "problem" not in answers[-1]:
+            answers = self.batch(b'{"title":"a"}\n{"text":"' + b"y" * (5 << 20) + b'"}\n{"title":"b"}\n')[0]
+            time.sleep(0.05)
+        self.assertNotIn("problem", answers[0])  # what came before is answered
+        self.assertEqual(len(answers), 2)
+        self.assertLine(answers[1], 2, "no-memory", 503)
+        for link in links:
+            link.close()
+        while time.monotonic() < until and "problem" in answers[-1]:
+            answers = self.batch(b'{"title":"a"}\n{"text":"' + b"y" * (5 << 20) + b'"}\n{"title":"b"}\n')[0]
+            time.sleep(0.05)
+        self.assertEqual(["problem" in answer for answer in answers], [False, False, False])
+
+    @unittest.skipIf(SANITIZED, "sanitizers take memory of their own")
+    def test_values_of_earlier_lines_are_not_kept(self):
+        """Lines of many values, each at another place among the lines that go to the engine together."""
+        values = b'{"title":"t","other":[' + b"1," * 66000 + b"1]}\n"
+        body = b"".join(b'{"title":"u"}\n' * (2 * number) + values for number in range(100))
+        before = self.resident()
+        link = self.begin(body + b" " * (300 << 10), 1 << 20)
+        until = time.monotonic() + 60
+        while time.monotonic() < until and self.lines_done() < 100 * 99:
+            time.sleep(0.05)
+        self.assertGreaterEqual(self.lines_done(), 100 * 99)
+        self.assertLess(self.resident() - before, 64 << 20)
+        link.close()
+
+    @unittest.skipIf(SANITIZED, "sanitizers take memory of their own")
+    def test_answers_that_are_not_read(self):
+        """Once there is an answer, the server holds that, and no longer the body and its values."""
+        body = b'{"results":[{"text":"' + b"x " * (2 << 20) + b'","values":[' + b"1," * 500000 + b"1]}]}"
+        head = (b"POST /v1/dedupe HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body))
+        before = self.resident()
+        links = []
+        for _ in range(10):
+            link = socket.socket()
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            link.connect(("127.0.0.1", self.server.port))
+            link.settimeout(60)
+            link.sendall(head + body)
+            self.assertIn(b" 200 ", link.recv(100))
+            links.append(link)
+        self.assertLess(self.resident() - before, 260 << 20)  # 400 MB with them
+        for link in links:
+            link.close()
+
+    def resident(self):
+        with open(f"/proc/{self.server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def lines_done(self):
+        return int(re.search(r"\ndoppel_batch_lines_total (\d+)", self.server.get("/metrics")[2].decode())[1])
 
 
 class BadLines(Batches):

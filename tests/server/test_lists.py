@@ -88,6 +88,23 @@ class Lists(support.ServerTest):
         self.assertProblem(self.server.get("/v1/indexes/none/documents"), 404, "no-index")
 
 
+class LargeDocuments(support.ServerTest):
+    def test_a_page_of_large_documents_ends_early(self):
+        for number in range(100):
+            large = {name: f"{number} {name} " + "\u0001" * 20000 for name in ("source", "date")}
+            status = self.server.post("/v1/documents", {"id": f"large{number}", "text": words.text(f"large{number}"), **large})[0]
+            self.assertEqual(status, 201)
+        found, cursor = [], 0
+        while cursor is not None:
+            status, headers, body = self.server.get("/v1/documents?limit=1000" + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(status, 200)
+            self.assertLess(int(headers["Content-Length"]), 30 << 20)
+            self.assertLess(len(body["documents"]), 100)
+            found += [document["id"] for document in body["documents"]]
+            cursor = body["next"]
+        self.assertEqual(found, [f"large{number}" for number in range(100)])
+
+
 class Folders(unittest.TestCase):
     def test_folder_of_indexes_is_made_like_that_of_the_index(self):
         folder = tempfile.mkdtemp(prefix="doppel-server-")

@@ -262,6 +262,21 @@ class Runs(RunTest):
         self.assertEqual((both["a"]["text"], both["b"]["id"]), (records[last["number"]]["text"], last["copies"][0]["id"]))
         self.delete(run)
 
+    def test_a_page_of_large_groups_ends_early(self):
+        """Ids are shown up to a KiB, which takes six times as much where all its characters are escaped."""
+        run = self.finish(self.upload(jsonl({"id": f"{number} {copy}" + 2000 * "\u0001", "text": words.text(f"g{number}")}
+                                            for number in range(100) for copy in range(40))))
+        found, cursor, pages = [], None, 0
+        while cursor is not None or not pages:
+            status, headers, body = self.server.get(f"/v1/runs/{run['id']}/groups?limit=1000&copies=100" + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(status, 200)
+            self.assertLess(int(headers["Content-Length"]), 20 << 20)
+            found += [group["number"] for group in body["largest"]]
+            cursor, pages = body["next"], pages + 1
+        self.assertEqual((found, body["groups"]), ([40 * number for number in range(100)], 100))
+        self.assertGreater(pages, 1)
+        self.delete(run)
+
     def test_why_a_document_is_removed(self):
         records = corpus()
         run = self.finish(self.upload(jsonl(records)))
@@ -295,6 +310,19 @@ class Runs(RunTest):
         found = self.server.get(f"/v1/runs/{run['id']}/document?id=pages.jsonl:2")[2]
         self.assertEqual((found["kept"], found["title"]), (True, None))
         self.delete(run)
+
+    def test_many_documents_with_one_id(self):
+        """They are passed over in one reading of the list of documents."""
+        run = self.finish(self.upload(jsonl({"id": "same", "text": f"{words.text(str(number), 3)} {number}"} for number in range(20000))))
+        before = self.bytes_read()
+        found = self.server.get(f"/v1/runs/{run['id']}/document?id=same")[2]
+        self.assertEqual((found["number"], found["kept"]), (0, True))
+        self.assertLess(self.bytes_read() - before, 4 << 20)
+        self.delete(run)
+
+    def bytes_read(self):
+        with open(f"/proc/{self.server.process.pid}/io") as file:
+            return int(file.readline().split()[1])
 
     def test_one_request_gives_the_file(self):
         """The curl of the documentation: the kept file is the answer, and nothing is left of the run."""
@@ -572,6 +600,30 @@ class Runs(RunTest):
         self.delete(run)
         self.wait_until_gone()
 
+    def test_a_failed_run_has_no_result(self):
+        """Not even that of the beginning of its file, which was there while the rest arrived."""
+        body, bad = jsonl(words.documents(600, seed="fails")), 20000 * b"a line that is no record, and no JSON either\n"
+        link = self.server.connect()
+        link.putrequest("POST", "/v1/runs?id=fails-0123456789")
+        link.putheader("Content-Type", "application/x-ndjson")
+        link.putheader("Content-Length", str(len(body) + len(bad)))
+        link.endheaders()
+        link.send(body)
+        seen = {"version": 0, "documents": 0}
+        for _ in range(100):
+            status, _, run = self.server.get(f"/v1/runs/fails-0123456789/events?after={seen['version']}")
+            seen = run if status == 200 else seen
+            if seen["documents"]:
+                break
+            time.sleep(0.05)
+        self.assertTrue(seen["largest"], seen)
+        link.send(bad)
+        run = self.finish(json.loads(link.getresponse().read()))
+        link.close()
+        self.assertEqual((run["state"], run["documents"], run["groups"], run["largest"], run["thresholds"]), ("failed", 0, 0, [], []))
+        self.assertEqual(self.server.get("/v1/runs/fails-0123456789/groups?limit=100")[2]["largest"], [])
+        self.delete(run)
+
     def test_a_version_that_never_comes(self):
         """Who waits for a version beyond the last one is answered when the run is done."""
         body, name, answers = jsonl(words.documents(300, seed="late")), "late-0123456789abc", []
@@ -835,6 +887,26 @@ class Runs(RunTest):
         self.assertEqual(os.listdir(self.tmp), [])
         self.server.start()
 
+    def test_stopping_ends_an_analysis(self):
+        """Nobody gets its result any more; the file of another run, which waits for its turn, is still sent."""
+        run = self.finish(self.upload(jsonl(corpus())))
+        shared = words.text("boilerplate", 100)
+        body = jsonl({"text": shared + "".join(f" u{number}x{k}" for k in range(20 + number % 40))} for number in range(40000))
+        self.upload(body, "?id=long-0123456789abc")
+        time.sleep(1)  # to where it takes long
+        answers = []
+        getter = threading.Thread(target=lambda: answers.append(self.server.get(f"/v1/runs/{run['id']}/kept")[0]))
+        getter.start()
+        time.sleep(0.3)
+        self.assertEqual(self.server.get("/v1/runs/long-0123456789abc")[2]["state"], "analysing")
+        began = time.time()
+        self.server.stop()
+        getter.join()
+        self.assertEqual(answers, [200])
+        self.assertLess(time.time() - began, 8)
+        self.assertEqual(os.listdir(self.tmp), [])
+        self.server.start()
+
 
 class Room(RunTest):
     OPTIONS = ("--max-runs", "2", "--run-idle", "4")  # a loaded machine takes a second or two for a request
@@ -902,6 +974,7 @@ class Limits(RunTest):
         held = [self.upload(body[:1000].rsplit(b"\n", 1)[0]) for _ in range(2)]
         answer = self.server.ask("POST", "/v1/runs", b"{}\n", LINES)
         self.assertProblem(answer, 503, "full")
+        self.assertProblem(self.server.ask("POST", "/v1/runs?id=Not%20An%20Id%20Of%20Ours", b"", LINES), 400, "bad-parameter")
         self.assertTrue(answer[1]["Retry-After"])
         time.sleep(3.5)
         for run in held:
@@ -914,10 +987,11 @@ class Limits(RunTest):
         os.mkdir(other)
         self.server.stop(9)
         self.assertEqual(len(os.listdir(self.tmp)), 2)
-        self.server.start()
+        self.server.start()  # which removes it at once, whether or not it gets a run
+        self.assertEqual(os.listdir(self.tmp), ["doppel-runs-stays"])  # this one has no lock
         self.delete(self.upload(b""))
         self.wait_until_gone()
-        self.assertEqual(len(os.listdir(self.tmp)), 2)  # one of this server, and one that has no lock
+        self.assertEqual(len(os.listdir(self.tmp)), 2)  # one of this server, and the one without a lock
         os.rmdir(other)
 
 

@@ -149,6 +149,8 @@ static void tables_are_written_as_jsonl_too(void **state) {
     expect_file("out.jsonl", "{\"id\":\"a0\",\"text\":\"the first of some words\"}\n"
                              "{\"id\":\"a3\",\"text\":\"quite other words than those\"}\n"
                              "{\"id\":\"b1\",\"text\":\"last\"}\n");
+    expect_file("stderr", SAID DONE "doppel: rows of Parquet become JSONL with id, url, title and text only; -o "
+                                    "NAME.parquet keeps all columns\n");
     assert_int_equal(RUN(true, "b.table", "-o", "out.table", "--dry-run"), 0);
     expect_file("calls", "");
 }

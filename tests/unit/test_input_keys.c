@@ -117,20 +117,43 @@ static void what_comes_before_a_break_in_an_array_does_not_depend_on_blocks(void
     dp_buffer_free(&file);
 }
 
+/* A word ends before the comma, which may be the first byte that is not skipped. It is longer than what is read of a
+ * file to detect its format. */
+static void after_a_word_that_is_too_long_an_array_goes_on(void **state) {
+    (void)state;
+    enum { LENGTH = 9000 };
+    const char *path = "a.json";
+    char *text;
+    assert_true(asprintf(&text, "[{\"text\":\"a\"},%0*d,{\"text\":\"b\"}]", LENGTH, 1) > 0);
+    write_text(path, text);
+    free(text);
+    for (size_t block = 1; block < 20; block++) {
+        const dp_input_sizes sizes = {block, 0, 2, 1 << 20};
+        result r = run_job((dp_input_job){.paths = &path, .path_count = 1, .sizes = &sizes},
+                           &(doppel_input_options){.max_record = 20});
+        assert_string_equal(r.output.data, "a.json:1|a||\na.json:3|b||\n");
+        assert_string_equal(r.reports.data, "a.json:2: longer than the limit of 20 bytes; --max-record sets it\n");
+        free_result(&r);
+    }
+}
+
 static void what_is_wrong_with_an_array_is_named(void **state) {
     (void)state;
     write_text("a.json", "[{\"text\":\"a\"}{\"text\":\"b\"},,{\"text\":\"c\"},5,[{\"text\":\"d\"}],{\"text\":},"
                          "{\"text\":\"e\"}] x");
     check("a.json", "a.json:1|a||\na.json:7|e||\n",
           "a.json:2: a comma is missing before this element\n"
-          "a.json:3: an element is missing between two commas\n"
+          "a.json:3: more than one comma before this element\n"
           "a.json:4: not a JSON object\na.json:5: not a JSON object\n"
           "a.json:6: not JSON: a value that is neither a string, a number, true, false, null, an object nor an array\n"
           "a.json:8: unexpected text after the array\n");
     write_text("a.json", "[{\"text\":\"a\"},\n]");
     check("a.json", "a.json:1|a||\n", "a.json:2: an element is missing after the last comma\n");
     write_text("a.json", "[{\"text\":\"a\"},{\"text\":\"b");
-    check("a.json", "a.json:1|a||\n", "a.json:2: the file ends before the array is closed with ]\n");
+    check("a.json", "a.json:1|a||\n",
+          "a.json:2: the file ends within this element\na.json:0: cut short: the array is not closed with ]\n");
+    write_text("a.json", "[{\"text\":\"a\"},");
+    check("a.json", "a.json:1|a||\n", "a.json:0: cut short: the array is not closed with ]\n");
     write_text("a.txt", "word");
     expect("a.txt", (doppel_input_options){.format = "json"}, "",
            "a.txt:1: does not begin with [, as an array of objects does\n");
@@ -308,6 +331,7 @@ int main(void) {
         TEST(too_many_names_are_refused),
         TEST(an_array_is_read_element_by_element),
         TEST(what_comes_before_a_break_in_an_array_does_not_depend_on_blocks),
+        TEST(after_a_word_that_is_too_long_an_array_goes_on),
         TEST(what_is_wrong_with_an_array_is_named),
         TEST(an_element_is_given_in_one_line),
         TEST(rows_and_lines_are_given_as_they_stand),

@@ -182,10 +182,12 @@ static void test_default(void **state) {
           "long run 0.025 0.025 30\nlong pieces 0.047 0.414 20 20 20\n");
 }
 
-/* doppel_overlap_options.pair: the texts at the places of a passage are the same. */
+/* doppel_overlap_options.pair: the texts at the places of a passage are the same, and the words are counted. */
 static doppel_status take_texts(const doppel_overlap *pair, void *user) {
     doppel_slice a, b;
     assert_int_equal(doppel_overlap_get_texts(pair, &a, &b, NULL), DOPPEL_OK);
+    assert_int_equal(pair->words_a, 140 + pair->a % 4 * 10);
+    assert_int_equal(pair->words_b, 140 + pair->b % 4 * 10);
     for (size_t i = 0; i < pair->passage_count; i++) {
         const doppel_passage *p = &pair->passages[i];
         assert_true(p->a_end <= a.length && p->b_end <= b.length);
@@ -202,7 +204,8 @@ static void test_texts_of_a_pair(void **state) {
     for (int i = 0; i < 40; i++) {
         char id[16];
         snprintf(id, sizeof id, "d%d", i);
-        add_numbers(&file, id, (const int[][2]){{1000 * i, 50}, {500000 + i / 4, 40}, {1000 * i + 500, 50}}, 3);
+        add_numbers(&file, id,
+                    (const int[][2]){{1000 * i, 50}, {500000 + i / 4, 40}, {1000 * i + 500, 50 + i % 4 * 10}}, 3);
     }
     save(&file, in(state, "a.jsonl"));
     const char *path = in(state, "a.jsonl");

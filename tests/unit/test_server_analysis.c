@@ -123,13 +123,13 @@ static void check_result(double similarity, int from) {
         check_step(step / 100.0, &result.step[step]);
     for (int step = 0; step < result.from && step < RUN_STEPS; step++)
         assert_int_equal(result.step[step].removed, 0);
+    run_decisions decisions;
+    assert_true(run_decide(&result, RUN_STEPS, &decisions));
     for (uint32_t i = 0; i < DOCUMENTS; i++) {
         run_document d;
         char id[32];
-        uint64_t found = 0;
         snprintf(id, sizeof id, "pages.jsonl:%u", i + 1);
-        assert_true(run_document_find(&result, doppel_slice_of(id), &found));
-        assert_int_equal(found, i);
+        assert_int_equal(run_document_find(&result, &decisions, doppel_slice_of(id)), i);
         if (!run_document_read(&result, i, true, &d))
             continue; /* it is in no group */
         assert_int_equal(d.id.length, strlen(id));
@@ -137,6 +137,8 @@ static void check_result(double similarity, int from) {
         assert_memory_equal(d.text.data, "shared0 shared1 ", 16);
         run_document_free(&d);
     }
+    assert_true(run_document_find(&result, &decisions, doppel_slice_of("pages.jsonl:0")) == RUN_NO_DOCUMENT);
+    run_decisions_free(&decisions);
     check_groups(RUN_STEPS, &result.own);
     for (int step = result.from; step < RUN_STEPS; step += 5)
         check_groups(step, &result.step[step]);

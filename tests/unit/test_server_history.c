@@ -127,7 +127,7 @@ static void test_folders_opened_for_reading(void **state) {
         index_entry *index = indexes_at(&s.indexes, 0);
         assert_int_equal(index->history_folder != NULL, stored);
         index_history_update(index, true);
-        indexes_give(&s.indexes, index);
+        indexes_release(&s.indexes, index);
         service_close(&s);
         assert_int_equal(access(file, F_OK), stored ? 0 : -1);
         unlink(file);

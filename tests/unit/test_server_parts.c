@@ -226,6 +226,35 @@ static void test_keys(void **state) {
     idempotency_close(&i);
 }
 
+/* However long the answers are, they have at most IDEMPOTENCY_BYTES together. */
+static void test_keys_with_long_answers(void **state) {
+    enum { LENGTH = 1 << 20, KEPT = IDEMPOTENCY_BYTES / LENGTH, COUNT = IDEMPOTENCY_KEYS + 5 * KEPT };
+    (void)state;
+    idempotency i;
+    text_buffer answer = {0}, given = {0};
+    assert_true(idempotency_open(&i));
+    assert_true(text_reserve(&given, LENGTH));
+    memset(given.data, 'a', LENGTH);
+    for (int k = 0; k < COUNT; k++) {
+        idempotency_key key;
+        int status;
+        char name[16];
+        const char *const parts[] = {name, "", ""};
+        snprintf(name, sizeof name, "%d", k);
+        idempotency_make(&i, parts, (doppel_slice){"body", 4}, &key);
+        assert_int_equal(idempotency_begin(&i, &key, &status, &answer), KEY_NEW);
+        given.length = k % 100 ? 100 : LENGTH;
+        idempotency_end(&i, &key, 201, &given);
+        assert_true(i.bytes <= IDEMPOTENCY_BYTES);
+        assert_true(k < 100 * KEPT || i.bytes > IDEMPOTENCY_BYTES - 2 * LENGTH);
+    }
+    assert_int_equal(begin(&i, COUNT, "body", &answer), KEY_NEW);
+    assert_int_equal(begin(&i, COUNT, "body", &answer), KEY_ANSWERED);
+    text_free(&given);
+    text_free(&answer);
+    idempotency_close(&i);
+}
+
 static void test_spools(void **state) {
     (void)state;
     char piece[1000], back[4096];
@@ -356,6 +385,7 @@ int main(void) {
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_keys_with_long_answers),
         cmocka_unit_test(test_spools),
         cmocka_unit_test(test_spools_that_are_counted),
         cmocka_unit_test(test_index_names),

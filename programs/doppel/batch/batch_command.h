@@ -83,7 +83,8 @@ typedef struct batch_command {
     {                                                                                                                 \
         "only-contained", 0, OPTION_TEXT, "S",                                                                        \
             "remove a copy only if the kept document has at least this share of its shingles, e.g. 0.95; with 1 no "  \
-            "shingle is lost"                                                                                         \
+            "shingle is lost. A longer version beside a shorter kept one stays, unless --keep longest keeps it "      \
+            "instead"                                                                                                 \
     }
 
 /* Prints a message and returns false when options that these commands have in common contradict each other or the

@@ -4,6 +4,7 @@
 #include "report/diff.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Words that are not folded: of a run that both have, at its ends, and before its middle is folded at all; of a run
@@ -222,6 +223,14 @@ static void write_identical(report *r, html *page, const shown_group *g) {
     html_put(page, "</p></div>");
 }
 
+/* What they have in hundredths is shown once where it is the same. */
+static void write_similarities(html *page, double least, double most) {
+    char from[16], to[16];
+    snprintf(from, sizeof from, "%.2f", least);
+    snprintf(to, sizeof to, "%.2f", most);
+    html_format(page, strcmp(from, to) != 0 ? " (similarity %s to %s)" : " (similarity %s)", from, to);
+}
+
 static void write_summary(report *r, html *page, const shown_group *g, const diff_text *kept) {
     uint64_t others = g->size - 1 - g->identical;
     bool titled = g->kept.title_length || kept->words;
@@ -246,7 +255,7 @@ static void write_summary(report *r, html *page, const shown_group *g, const dif
         html_count(page, others, "near copy", "near copies");
     }
     if (g->most > 0)
-        html_format(page, g->least < g->most ? " (similarity %.2f to %.2f)" : " (similarity %.2f)", g->least, g->most);
+        write_similarities(page, g->least, g->most);
     html_put(page, "</span></summary>");
 }
 

@@ -1,14 +1,15 @@
 /* pairs.c - two documents that share text, for people.
  *
  * On the page, passages that follow each other closely in both texts are one stretch: a paragraph in which some words
- * were replaced. A stretch is a row: the first text on the left, the second on the right, each with a few words before
- * and after it; what both have is shaded. */
+ * were replaced. A stretch is a row, the longest ones first: the first text on the left, the second on the right, each
+ * with a few words before and after it; what both have is shaded. */
 #include "report/pairs.h"
 
 #include "report/diff.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Passages with at most GAP words between them, in both texts, are one stretch, until it has STRETCH shared words: then
@@ -19,8 +20,9 @@ enum { GAP = 12, STRETCH = 120, CONTEXT = 14 };
  * of a phone, whose screen has both texts then. */
 enum { PASSAGE_WHOLE = 140, PASSAGE_END = 50 };
 
-/* Stretches of a pair that are not folded, and pairs that are open when the page opens. */
-enum { MOST_STRETCHES = 60, OPEN_PAIRS = 5 };
+/* Stretches of a pair that are not folded, and pairs that are open when the page opens. Stretches of fewer than
+ * FRAGMENT words are often stock phrases, and are folded where there are longer ones. */
+enum { MOST_STRETCHES = 60, OPEN_PAIRS = 5, FRAGMENT = 10 };
 
 static const char style[] = ":root{--shared:#ffe69c;--shared-ink:#3d2c00}"
                             "@media(prefers-color-scheme:dark){:root{--shared:#5a4708;--shared-ink:#ffe9ad}}"
@@ -35,14 +37,6 @@ static const char style[] = ":root{--shared:#ffe69c;--shared-ink:#3d2c00}"
                             "@media(max-width:760px){.stretch>div{display:block}.stretch .text{padding-bottom:8px}}"
                             /* Printers leave backgrounds out. */
                             "@media print{mark{text-decoration:underline;print-color-adjust:exact}}";
-
-doppel_status pair_count_words(doppel_slice text, uint64_t *words) {
-    diff_text split;
-    doppel_status status = diff_split(&split, text.data, text.length);
-    *words = split.words;
-    diff_text_free(&split);
-    return status;
-}
 
 size_t pair_same_folder(const shared_pair *pair, const char *name, size_t common) {
     for (size_t i = 0; i < 2; i++) {
@@ -76,8 +70,12 @@ size_t pair_sum(shared_pair *pair) {
     return longest;
 }
 
-/* A share in per cent: whole ones, but never 0 or 100 for what is not. */
-static void percent(char text[16], double share) {
+double pair_share(const shared_pair *pair, size_t side) {
+    uint64_t all = pair->side[side].words;
+    return pair->words < all ? (double)pair->words / (double)all : all ? 1 : 0;
+}
+
+void pair_percent(char text[16], double share) {
     double rounded = floor(100 * share + 0.5);
     if (share > 0 && rounded < 1)
         snprintf(text, 16, "< 1 %%");
@@ -105,7 +103,7 @@ void pair_lines(text_buffer *out, const shared_pair *pair, size_t rank, size_t w
     enum { INDENT = 15, MARKS = 9 }; /* MARKS: quotation marks, and dots where there is more */
     for (size_t i = 0; i < 2; i++) {
         char share[16];
-        percent(share, pair->side[i].share);
+        pair_percent(share, pair_share(pair, i));
         if (i)
             text_put(out, "      ");
         else
@@ -215,68 +213,94 @@ static bool is_there(const shared_pair *pair, const doppel_passage *p) {
     return p->a_end <= pair->side[0].length && p->b_end <= pair->side[1].length;
 }
 
-/* One stretch, the passages [passages.first, passages.end) of both texts. */
-static void write_stretch(html *page, const shared_pair *pair, const diff_text texts[2], word_span passages) {
-    uint64_t words = 0;
-    for (size_t i = passages.first; i < passages.end; i++)
-        words += pair->passages[i].words;
+/* Some passages that follow each other, [first, end), and how many words they have together. */
+typedef struct stretch {
+    size_t first, end;
+    uint64_t words;
+} stretch;
+
+static void write_stretch(html *page, const shared_pair *pair, const diff_text texts[2], const stretch *s) {
     html_put(page, "<div class=\"two stretch\"><h4>");
-    html_count(page, words, "shared word", "shared words");
+    html_count(page, s->words, "shared word", "shared words");
     html_put(page, "</h4>");
-    write_side(page, pair, &texts[0], 0, passages);
-    write_side(page, pair, &texts[1], 1, passages);
+    write_side(page, pair, &texts[0], 0, (word_span){s->first, s->end});
+    write_side(page, pair, &texts[1], 1, (word_span){s->first, s->end});
     html_put(page, "</div>");
 }
 
-/* Where the stretch that begins with a passage ends. */
-static size_t end_of_stretch(const shared_pair *pair, const diff_text texts[2], size_t first, size_t end) {
-    uint64_t words = pair->passages[first].words;
-    size_t at = first + 1;
-    for (; at < end && words < STRETCH && continues(texts, &pair->passages[at - 1], &pair->passages[at]); at++)
-        words += pair->passages[at].words;
-    return at;
+/* The longest first; of equal ones, the first of the text. */
+static int compare_stretches(const void *x, const void *y) {
+    const stretch *a = x, *b = y;
+    if (a->words != b->words)
+        return a->words > b->words ? -1 : 1;
+    return (a->first > b->first) - (a->first < b->first);
 }
 
-/* Stretches as long as the page has room for them and, with `most`, at most that many. Returns the passage after them.
- */
-static size_t write_some(html *page, const shared_pair *pair, const diff_text texts[2], word_span passages, size_t most,
-                         uint64_t room) {
-    size_t at = passages.first;
-    for (size_t shown = 0, end; at < passages.end && shown < most && page->written < room; at = end, shown++) {
-        end = end_of_stretch(pair, texts, at, passages.end);
-        write_stretch(page, pair, texts, (word_span){at, end});
+/* The stretches of the first `there` passages, the longest first; NULL: no memory. */
+static stretch *find_stretches(const shared_pair *pair, const diff_text texts[2], size_t there, size_t *count) {
+    stretch *all = malloc((there + 1) * sizeof *all);
+    *count = 0;
+    for (size_t at = 0; all && at < there;) {
+        stretch *s = &all[(*count)++];
+        *s = (stretch){at, at + 1, pair->passages[at].words};
+        for (; s->end < there && s->words < STRETCH; s->end++) {
+            if (!continues(texts, &pair->passages[s->end - 1], &pair->passages[s->end]))
+                break;
+            s->words += pair->passages[s->end].words;
+        }
+        at = s->end;
     }
-    return at;
+    if (all)
+        qsort(all, *count, sizeof *all, compare_stretches);
+    return all;
+}
+
+/* How many of the stretches are not folded. */
+static size_t count_open(const stretch *all, size_t count) {
+    size_t open = 0;
+    while (open < count && open < MOST_STRETCHES && (all[open].words >= FRAGMENT || all[0].words < FRAGMENT))
+        open++;
+    return open;
+}
+
+static size_t count_passages(const stretch *all, size_t from, size_t end) {
+    size_t passages = 0;
+    for (size_t i = from; i < end; i++)
+        passages += all[i].end - all[i].first;
+    return passages;
 }
 
 static void write_stretches(html *page, const shared_pair *pair, const diff_text texts[2]) {
-    size_t there = 0, at;
+    size_t there = 0, count, at = 0;
     while (there < pair->count && is_there(pair, &pair->passages[there]))
         there++;
-    at = write_some(page, pair, texts, (word_span){0, there}, MOST_STRETCHES, MOST_PAGE);
-    if (at < there && page->written < MOST_FOLDED) {
+    stretch *all = find_stretches(pair, texts, there, &count);
+    if (!all) {
+        page->status = DOPPEL_ERROR_MEMORY;
+        return;
+    }
+    for (size_t open = count_open(all, count); at < open && page->written < MOST_PAGE; at++)
+        write_stretch(page, pair, texts, &all[at]);
+    if (at < count && page->written < MOST_FOLDED) {
         html_put(page, "<details class=\"more\"><summary>");
-        html_count(page, there - at, "more passage", "more passages");
-        html_put(page, "</summary>");
-        at = write_some(page, pair, texts, (word_span){at, there}, SIZE_MAX, MOST_FOLDED);
+        html_count(page, count_passages(all, at, count), "more passage", "more passages");
+        html_put(page, all[at].words < FRAGMENT ? " of a few words</summary>" : "</summary>");
+        for (; at < count && page->written < MOST_FOLDED; at++)
+            write_stretch(page, pair, texts, &all[at]);
         html_put(page, "</details>");
     }
-    page->full = page->full || at < there;
-    if (at < pair->count) {
+    page->full = page->full || at < count;
+    size_t left = count_passages(all, at, count) + pair->count - there;
+    if (left) {
         html_put(page, "<p class=\"soft\">");
-        html_count(page, pair->count - at, "more passage is", "more passages are");
-        html_put(page, at < there ? " not on this page, which is full.</p>"
+        html_count(page, left, "more passage is", "more passages are");
+        html_put(page, at < count ? " not on this page, which is full.</p>"
                                   : " not on this page: only the first 256 KB of a text are.</p>");
     }
+    free(all);
 }
 
 /* ---- what a pair shares ---- */
-
-/* The share of the words of a side that are in passages. */
-static double share_of_words(const shared_pair *pair, size_t side) {
-    uint64_t all = pair->side[side].words;
-    return pair->words < all ? (double)pair->words / (double)all : all ? 1 : 0;
-}
 
 static void write_name(html *page, const shared_pair *pair, size_t side) {
     html_id(page, pair->side[side].id, pair->side[side].id_length, SHORT_ID);
@@ -284,10 +308,9 @@ static void write_name(html *page, const shared_pair *pair, size_t side) {
 
 static void write_share(html *page, const shared_pair *pair, size_t side) {
     char share[16];
-    percent(share, share_of_words(pair, side));
+    pair_percent(share, pair_share(pair, side));
     html_put(page, share[0] == '<' ? "less than " : share[0] == '>' ? "more than " : "");
     html_put(page, share + strcspn(share, "0123456789"));
-    html_put(page, " of ");
 }
 
 static void write_bold_name(html *page, const shared_pair *pair, size_t side) {
@@ -297,7 +320,7 @@ static void write_bold_name(html *page, const shared_pair *pair, size_t side) {
 }
 
 void pair_page_sentence(html *page, const shared_pair *pair) {
-    size_t of = share_of_words(pair, 1) > share_of_words(pair, 0), in = !of;
+    size_t of = pair_share(pair, 1) > pair_share(pair, 0), in = !of;
     uint64_t all = pair->side[of].words;
     if (!pair->words) {
         write_bold_name(page, pair, 0);
@@ -306,17 +329,15 @@ void pair_page_sentence(html *page, const shared_pair *pair) {
         html_put(page, " share no passage.");
         return;
     }
-    html_count(page, pair->words, "word", "words");
+    html_number(page, pair->words);
+    html_put(page, " of the ");
+    html_count(page, all > pair->words ? all : pair->words, "word", "words");
     html_put(page, " of ");
     write_bold_name(page, pair, of);
-    html_put(page, pair->words == 1 ? " is also in " : " are also in ");
-    write_bold_name(page, pair, in);
-    html_put(page, pair->words >= all ? ": all of it." : ": ");
-    if (pair->words >= all)
-        return;
+    html_put(page, " (");
     write_share(page, pair, of);
-    html_put(page, "its ");
-    html_count(page, all, "word", "words");
+    html_put(page, pair->words == 1 ? ") is also in " : ") are also in ");
+    write_bold_name(page, pair, in);
     html_put(page, ".");
 }
 
@@ -344,9 +365,11 @@ static void write_summary(html *page, const shared_pair *pair, size_t rank) {
     }
     html_put(page, ": ");
     write_share(page, pair, 0);
+    html_put(page, " of ");
     write_name(page, pair, 0);
     html_put(page, ", ");
     write_share(page, pair, 1);
+    html_put(page, " of ");
     write_name(page, pair, 1);
     html_put(page, "</span></summary>");
 }
@@ -380,15 +403,14 @@ void pair_page_end(html *page, bool ranked) {
     html_put(page,
              "<details class=\"about\"><summary>How to read this page</summary><ul>"
              "<li>A passage is a run of words that both documents have; case and punctuation do not count. "
-             "Percentages are the words in passages, of all words of a document.</li>"
+             "Percentages are the words in passages, of all words of a document. The longest passages come first, and "
+             "short ones are folded.</li>"
              "<li><i>[\xE2\x80\xA6 84 shared words \xE2\x80\xA6]</i> stands for the middle of a long passage: "
              "press it to see the words. The browser\xE2\x80\x99s search finds them, and they are printed.</li>"
              "<li>Shared text alone does not show who copied: documents may quote a third one, and who wrote first "
              "cannot be seen from the texts.</li>");
     if (ranked)
-        html_put(page, "<li>The order, and the percentages that the command prints, are those of containment: how many "
-                       "of a document\xE2\x80\x99s shingles, usually runs of 5 words, the other one has. Where single "
-                       "words were replaced, that is less than the words in passages.</li>");
+        html_put(page, "<li>The pairs are in the order of the larger of their two percentages.</li>");
     html_put(page, "</ul></details>");
     html_page_end(page);
 }

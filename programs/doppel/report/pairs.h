@@ -1,5 +1,6 @@
 /* pairs.h - two documents that share text, for people: a ranking of pairs in lines, and a page with the shared passages
- * side by side. The page gives shares in words, which a reader can count; pairs are ranked by containment. */
+ * side by side. Both are by shares of words, which a reader can count: of the words of a document, those in passages
+ * that the other one has, too. */
 #ifndef REPORT_PAIRS_H
 #define REPORT_PAIRS_H
 
@@ -8,8 +9,7 @@
 typedef struct shared_side {
     const char *id, *text; /* text NULL: lines need none */
     size_t id_length, length;
-    double share;   /* of its shingles that are in the other one */
-    uint64_t words; /* of the whole text; lines need none */
+    uint64_t words; /* of the whole text */
     bool cut;       /* only the beginning of the text is there */
 } shared_side;
 
@@ -27,8 +27,11 @@ typedef struct shared_pair {
 /* Sets `words` by the passages. Returns the longest of them; the first of several. */
 size_t pair_sum(shared_pair *pair);
 
-/* The words of a text. */
-doppel_status pair_count_words(doppel_slice text, uint64_t *words);
+/* A share in per cent: whole ones, but never 0 or 100 for what is not. */
+void pair_percent(char text[16], double share);
+
+/* The share of the words of a side, 0 or 1, that are in passages. */
+double pair_share(const shared_pair *pair, size_t side);
 
 /* Of the first `common` bytes of a name, those that are folders both documents are in, too. */
 size_t pair_same_folder(const shared_pair *pair, const char *name, size_t common);

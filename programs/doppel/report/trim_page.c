@@ -135,25 +135,26 @@ static void write_document_bars(const trim_report *r, html *page) {
     for (size_t i = CUT_SOME; i < CUT_STEPS; i++)
         most = r->documents[i] > most ? r->documents[i] : most;
     bool too_high = untouched > TOO_HIGH * most;
-    html_figure_begin(page, "Documents by the share of their words that is cut");
-    picture_bars(page, "Documents by the share of their words that is cut, in steps of 10 percent", bars,
+    html_figure_begin(page, "Documents by the share of their words cut");
+    picture_bars(page, "Documents by the share of their words cut, in steps of 10 percent", bars,
                  step_bars(r->documents, too_high ? CUT_SOME : CUT_NONE, "documents", bars));
     html_put(page, "<figcaption>In percent; a bar begins at the number below it, and 100 means that all is cut. ");
-    html_put(page, too_high ? "Not drawn: the " : "The first bar: the ");
-    html_count(page, untouched, "document of which nothing is cut.", "documents of which nothing is cut.");
+    html_put(page, too_high ? "Not drawn: " : "The first bar: ");
+    html_count(page, untouched, "document with nothing cut.", "documents with nothing cut.");
     html_put(page, "</figcaption></figure>");
 }
 
 static void write_word_bars(const trim_report *r, html *page) {
     bar bars[CUT_STEPS];
     uint64_t most = r->words_cut[CUT_ALL] + r->words_cut[CUT_ALL - 1];
-    html_figure_begin(page, "Words that are cut, by the share that their document lost");
-    picture_bars(page, "Words that are cut, by the share of words that their document lost, in steps of 10 percent",
-                 bars, step_bars(r->words_cut, CUT_SOME, "words", bars));
-    html_put(page, "<figcaption>The same steps, with the words that are cut of these documents. ");
-    html_format(page,
-                "%.1f %% of them are of documents that lost 90 %% or more: copies of others.</figcaption></figure>",
-                percent_of(most, r->stats.words_cut));
+    html_figure_begin(page, "Words cut, by the share their document lost");
+    picture_bars(page, "Words cut, by the share of words their document lost, in steps of 10 percent", bars,
+                 step_bars(r->words_cut, CUT_SOME, "words", bars));
+    html_put(page, "<figcaption>The same steps, counting the words cut.");
+    if (most)
+        html_format(page, " %.1f&nbsp;%% of them come from documents that lost 90&nbsp;%% or more: copies of others.",
+                    percent_of(most, r->stats.words_cut));
+    html_put(page, "</figcaption></figure>");
 }
 
 static void write_histograms(const trim_report *r, html *page) {

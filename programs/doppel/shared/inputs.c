@@ -45,6 +45,7 @@ static struct {
     bool operand_left_out;   /* a file that the command line names was not used */
     bool left_out;           /* a record or file was reported that was not used */
     bool failed;             /* the last run was not completed */
+    doppel_error whole_file; /* the last report on a whole file */
     /* The first records of a file, all bad for the same reason: they are held back, as a refusal of the file says it in
      * one line. */
     doppel_error first[MOST_REPORTED];
@@ -144,6 +145,8 @@ static void on_bad_file(const doppel_error *what, const cli_args *args) {
     bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
     if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
+    if (what->code != DOPPEL_OK)
+        reported.whole_file = *what;
     reported.closed_files += closed;
     if (closed && is_operand(args, what))
         hint_keys(args, what->file);
@@ -312,9 +315,16 @@ static void report_counts(const doppel_input_counts *counts) {
         message("%s", text);
 }
 
-/* The exit code of a run. What `strict` stopped at has been reported already. */
-static int end_run(doppel_status status, bool strict, const doppel_error *error, const doppel_input_counts *counts) {
-    bool named = status == DOPPEL_ERROR_INPUT && strict && reported.left_out;
+/* Whether the error that ended a run, if one did, has been reported already: what `strict` stopped at, or the one file
+ * that there is. */
+static bool is_reported(doppel_status status, bool strict, const doppel_error *error) {
+    return status == DOPPEL_ERROR_INPUT &&
+           ((strict && reported.left_out) ||
+            (!strcmp(error->file, reported.whole_file.file) && !strcmp(error->message, reported.whole_file.message)));
+}
+
+/* The exit code of a run. */
+static int end_run(doppel_status status, bool named, const doppel_error *error, const doppel_input_counts *counts) {
     if (status == DOPPEL_ERROR_INTERRUPTED && output_closed() && !stop_asked)
         return EXIT_DONE;
     if (status == DOPPEL_OK)
@@ -332,11 +342,13 @@ int reading_ended(doppel_status status, const doppel_input_options *options, con
     reported.failed = status != DOPPEL_OK;
     if (status == DOPPEL_ERROR_INPUT && reported.first_count && !strcmp(reported.file, error->file))
         reported.first_count = reported.bad = 0;
+    bool named = is_reported(status, options->strict, error);
     if (status != DOPPEL_ERROR_INTERRUPTED || !output_closed()) {
         report_unnamed();
-        report_counts(counts);
+        if (!named || options->strict)
+            report_counts(counts);
     }
-    return end_run(status, options->strict, error, counts);
+    return end_run(status, named, error, counts);
 }
 
 bool reading_failed(void) {

@@ -401,12 +401,17 @@ static bool has_tables(const char *input) {
     return found;
 }
 
+/* Whether one of the inputs is a table, or a folder with one in it. */
+static bool reads_tables(const cli_args *args) {
+    for (size_t i = 0; get_tables() && i < args->operand_count; i++)
+        if (has_tables(args->operands[i]))
+            return true;
+    return false;
+}
+
 bool writes_tables(const cli_args *args) {
     const char *out = args_text(args, "output");
-    bool found = out && is_table_name(out);
-    for (size_t i = 0; args_text(args, "output-dir") && get_tables() && i < args->operand_count && !found; i++)
-        found = has_tables(args->operands[i]);
-    return found;
+    return (out && is_table_name(out)) || (args_text(args, "output-dir") && reads_tables(args));
 }
 
 /* Whether a name ends in .json, compressed or not. */
@@ -423,8 +428,13 @@ static bool is_json_name(const char *path) {
 
 void tell_jsonl(const cli_args *args) {
     const char *out = args_text(args, "output");
-    if (out && !args_flag(args, "dry-run") && !is_stdout(out) && is_json_name(out))
+    if (!out || args_flag(args, "dry-run"))
+        return;
+    if (!is_stdout(out) && is_json_name(out))
         message_summary("%s is JSONL: an object on each line, not one array", out);
+    if (!is_table_name(out) && reads_tables(args))
+        message_summary("rows of Parquet become JSONL with id, url, title and text only; -o NAME.parquet keeps all "
+                        "columns");
 }
 
 /* The name of a format that has rows or lines; NULL for others, and for NULL. */
@@ -501,7 +511,7 @@ static bool check_removed_documents(const cli_args *args) {
     if (args_flag(args, "dry-run"))
         message("--dry-run writes no documents: leave out --removed-documents, or --dry-run and --output");
     else if (args_flag(args, "annotate"))
-        message("--annotate writes all documents: leave out --removed-documents");
+        message("--annotate writes one file: leave out --removed-documents");
     else if (args_text(args, "output-dir"))
         message("--removed-documents writes one file: give --output OUT instead of --output-dir");
     else if (writes_tables(args))

@@ -23,7 +23,7 @@
             "use about this much memory, then temporary files (default: half of the free memory)" \
     }
 
-/* Says that an output whose name ends in .json has lines. */
+/* Says that an output whose name ends in .json has lines, and that one of tables lacks columns if it is not a table. */
 void tell_jsonl(const cli_args *args);
 
 /* Writes to stdout: doppel_work.emit. If the reader has closed it, the run ends quietly. */

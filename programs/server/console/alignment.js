@@ -9,6 +9,18 @@ const WIDE = 1000,
   HEIGHT = 2 * BAR + GAP;
 // What is marked can be seen, however short it is.
 const LEAST = 2.5;
+// Narrow bands that are drawn; the picture of very many looks the same with fewer.
+const MOST_NARROW = 500;
+
+// Where the words of a text begin and end.
+function wordsWithin(text) {
+  let from = 0,
+    to = text.length;
+  const isWord = at => /[\p{L}\p{M}\p{N}\ud800-\udfff]/u.test(text[at]);
+  while (from < to && !isWord(from)) from++;
+  while (from < to && !isWord(to - 1)) to--;
+  return [from, to];
+}
 
 const rect = (from, to, y) => `M${from} ${y}H${to}V${y + BAR}H${from}Z`;
 const band = ([a, b], [c, d]) => {
@@ -17,6 +29,12 @@ const band = ([a, b], [c, d]) => {
     low = HEIGHT - BAR;
   return `M${a} ${top}C${a} ${middle} ${c} ${middle} ${c} ${low}H${d}C${d} ${middle} ${b} ${middle} ${b} ${top}Z`;
 };
+
+// Bands without some of the narrow ones, where there are very many.
+function thinned(list) {
+  const every = Math.ceil(list.length / MOST_NARROW);
+  return list.filter(([, [from, to]], i) => to - from >= LEAST || i % every === 0);
+}
 
 // Whether one of the ranges, in order, has a place in it.
 function covers(ranges, place) {
@@ -44,7 +62,7 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
   const low = BAR + GAP,
     shared = passages.map(rangesOf),
     parts = (kind, list) => [
-      svg("path", {class: `bands ${kind}`, d: list.map(([one, other]) => band(one, other)).join("")}),
+      svg("path", {class: `bands ${kind}`, d: thinned(list).map(([one, other]) => band(one, other)).join("")}),
       svg("path", {class: kind, d: list.map(([one, other]) => rect(...one, 0) + rect(...other, low)).join("")}),
     ];
   // Changes that are too short to be seen between two passages; what moved is no change.
@@ -60,8 +78,8 @@ export function alignment(a, b, {passages, moved, changes, stops, go}) {
   const picture = svg(
     "svg",
     {class: "alignment", viewBox: `0 0 ${WIDE} ${HEIGHT}`, preserveAspectRatio: "none", "aria-hidden": "true"},
-    svg("path", {class: "only-a", d: rect(0, WIDE, 0)}),
-    svg("path", {class: "only-b", d: rect(0, WIDE, low)}),
+    svg("path", {class: "only-a", d: rect(...across(a.text, wordsWithin(a.text)), 0)}),
+    svg("path", {class: "only-b", d: rect(...across(b.text, wordsWithin(b.text)), low)}),
     parts("both", shared),
     parts("moved", moved.map(rangesOf)),
     svg("path", {class: "only-a", d: short(a.text, 0, 0)}),

@@ -196,7 +196,7 @@ function drawDay(title, steps, width) {
     ...gaps,
     ...bars,
     svg("line", {class: "axis", x1: 0, x2: width, y1: low, y2: low}),
-    svg("text", {class: "start count", x: 0, y: 14}, `at most ${count(most)}`),
+    svg("text", {class: "start count", x: 0, y: 14}, `at most ${count(most)} in ${(steps[1].at - steps[0].at) / 60e3} minutes`),
   );
 }
 

@@ -46,67 +46,72 @@ function chainOf(passages) {
   return chain.reverse();
 }
 
-// [{word, from, to}] of a part of a text.
-function wordsOf(text, from, to) {
-  const found = [];
-  for (const match of text.slice(from, to).matchAll(WORD))
-    found.push({
-      word: match[0].normalize("NFKC").toLowerCase(),
-      from: from + match.index,
-      to: from + match.index + match[0].length,
-    });
-  return found;
+// The words of a part of a text: {ids, places}, `places` [{from, to}]; `known` has the id of each word.
+function wordsOf(text, from, to, known) {
+  const ids = [],
+    places = [];
+  for (const match of text.slice(from, to).matchAll(WORD)) {
+    const word = match[0].normalize("NFKC").toLowerCase();
+    if (!known.has(word)) known.set(word, known.size);
+    ids.push(known.get(word));
+    places.push({from: from + match.index, to: from + match.index + match[0].length});
+  }
+  return {ids, places};
 }
 
-// The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes.
+// Whether the best way to diagonal k in d changes comes from the one above it. far[middle + k]: how far d - 1 changes lead
+// on diagonal k.
+const comesDown = (k, d, far, middle) => k === -d || (k !== d && far[middle + k - 1] < far[middle + k + 1]);
+
+// The pairs [i, j] of words that are the same in the shortest edit; null: there are too many changes. a, b: ids of words.
 function samePairs(a, b) {
   const most = Math.min(MOST_CHANGES, a.length + b.length),
+    middle = most + 1,
+    far = new Int32Array(2 * most + 3),
     trace = [];
-  let reach = new Map([[1, 0]]);
   for (let d = 0; d <= most; d++) {
-    const next = new Map();
     for (let k = -d; k <= d; k += 2) {
-      const down = k === -d || (k !== d && (reach.get(k - 1) ?? -1) < (reach.get(k + 1) ?? -1));
-      let x = down ? (reach.get(k + 1) ?? 0) : (reach.get(k - 1) ?? 0) + 1;
-      while (x < a.length && x - k < b.length && a[x].word === b[x - k].word) x++;
-      next.set(k, x);
-      if (x >= a.length && x - k >= b.length) {
-        trace.push(next);
-        return walkBack(trace, a.length, b.length);
-      }
+      let x = comesDown(k, d, far, middle) ? far[middle + k + 1] : far[middle + k - 1] + 1;
+      while (x < a.length && x - k < b.length && a[x] === b[x - k]) x++;
+      far[middle + k] = x;
+      if (x >= a.length && x - k >= b.length) return walkBack(trace, a.length, b.length);
     }
-    trace.push(next);
-    reach = next;
+    trace.push(far.slice(middle - d, middle + d + 1));
   }
   return null;
 }
 
+// The pairs on the way to (x, y); trace[d][d + k]: how far d changes lead on diagonal k.
 function walkBack(trace, x, y) {
   const pairs = [];
-  for (let d = trace.length - 1; d >= 0; d--) {
-    const before = d ? trace[d - 1] : new Map([[1, 0]]),
-      k = x - y;
-    const down = k === -d || (k !== d && (before.get(k - 1) ?? -1) < (before.get(k + 1) ?? -1));
-    const from = d ? (down ? before.get(k + 1) : before.get(k - 1) + 1) : 0;
+  for (let d = trace.length; d > 0; d--) {
+    const far = trace[d - 1],
+      k = x - y,
+      down = comesDown(k, d, far, d - 1),
+      from = down ? far[d + k] : far[d + k - 2] + 1;
     while (x > from) pairs.push([--x, x - k]);
-    if (!d) break;
-    x = down ? before.get(k + 1) : before.get(k - 1);
+    x = down ? from : from - 1;
     y = x - (down ? k + 1 : k - 1);
   }
+  while (x > 0) pairs.push([--x, --y]);
   return pairs.reverse();
 }
 
 // Ranges that are the same, in order: [{aFrom, aTo, bFrom, bTo}].
 function sameRanges(a, b, chain) {
-  const found = [];
+  const found = [],
+    known = new Map();
   let atA = 0,
     atB = 0;
   const between = (toA, toB) => {
-    const left = wordsOf(a, atA, toA),
-      right = wordsOf(b, atB, toB);
-    if (!left.length || !right.length || left.length > MOST_WORDS || right.length > MOST_WORDS) return;
-    for (const [i, j] of samePairs(left, right) || [])
-      found.push({aFrom: left[i].from, aTo: left[i].to, bFrom: right[j].from, bTo: right[j].to});
+    const left = wordsOf(a, atA, toA, known),
+      right = wordsOf(b, atB, toB, known),
+      [least, most] = [left.ids.length, right.ids.length].sort((x, y) => x - y);
+    if (!least || most > MOST_WORDS || most - least > MOST_CHANGES) return;
+    for (const [i, j] of samePairs(left.ids, right.ids) || []) {
+      const [{from: aFrom, to: aTo}, {from: bFrom, to: bTo}] = [left.places[i], right.places[j]];
+      found.push({aFrom, aTo, bFrom, bTo});
+    }
   };
   for (const {aFrom, aTo, bFrom, bTo} of chain) {
     between(aFrom, bFrom);
@@ -207,8 +212,9 @@ export function lastWords(text, most) {
 
 // Changes that are near each other, with the words around them: {hunks: [{runs, skipped, changes}], last}. `skipped` is
 // the text that is left out before one, `last` after the last one; `changes` are where its changes lie: {a, b}, each
-// [from, to].
-const CONTEXT = 14;
+// [from, to]. One that has MOST_RUNS ends where the two are the same.
+const CONTEXT = 14,
+  MOST_RUNS = 60;
 export function hunksOf(runs) {
   const hunks = [];
   let open = null,
@@ -233,6 +239,7 @@ export function hunksOf(runs) {
     }
     if (run.kind === "change")
       open.changes.push({a: [run.aAt, run.aAt + run.a.length], b: [run.bAt, run.bAt + run.b.length]});
+    else if (open && open.runs.length >= MOST_RUNS) open = null;
   }
   const last = skipped ? skipped.text + skipped.tail : "";
   return {hunks: hunks.filter(hunk => hunk.changes.length), last};

@@ -7,9 +7,13 @@ function fill(element, properties, children) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
     else if (name === "value") element.value = value;
+    else if (name === "dir") continue;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
+  const {dir} = properties || {};
   element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false));
+  // Not before: with dir="auto", a browser looks for the direction again with each child.
+  if (dir) element.setAttribute("dir", dir);
   return element;
 }
 
@@ -24,8 +28,11 @@ export const plain = text =>
     /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
     "\ufffd",
   );
-// A name of a document, isolated from the direction of the text around it.
-export const name = text => el("bdi", null, plain(text));
+// A name of a document, isolated from the direction of the text around it; it can be seen even if it is only space.
+export function name(text) {
+  const shown = plain(text);
+  return el("bdi", null, /[^\s\p{C}]/u.test(shown) ? shown : "(blank)");
+}
 
 // Announces it to screen readers.
 export function announce(text) {

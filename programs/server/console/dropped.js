@@ -1,8 +1,8 @@
 // A file or folder that was dropped or chosen, as one file that POST /v1/runs takes. A folder becomes JSONL, a line a
 // file, with its path as the id.
 
-// Files of a folder that are not text are left out.
-const BINARY = /\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|zst|bz2|xz|7z|tar|exe|so|o|a|bin|mp[34]|mov|avi|woff2?|ttf|otf|parquet|sqlite)$/i;
+// Files of a folder that are not text are left out: those with these names, which need not be read, and those with a NUL.
+const BINARY = /\.(png|jpe?g|gif|webp|ico|pdf|zip|gz|zst|bz2|xz|7z|tar|exe|so|o|a|bin|mp[34]|mov|avi|woff2?|ttf|otf|parquet|sqlite|docx|xlsx|pptx|odt)$/i;
 const PAGE = /\.x?html?$/i;
 
 async function filesBelow(entry, path, found) {
@@ -22,14 +22,15 @@ async function filesBelow(entry, path, found) {
 async function asLines(files, name) {
   const lines = [];
   for (const {path, file} of files) {
-    if (BINARY.test(path)) continue;
-    lines.push(`${JSON.stringify({id: path, [PAGE.test(path) ? "html" : "text"]: await file.text()})}\n`);
+    const text = BINARY.test(path) ? "\0" : await file.text();
+    if (!text.includes("\0")) lines.push(`${JSON.stringify({id: path, [PAGE.test(path) ? "html" : "text"]: text})}\n`);
   }
   if (!lines.length) throw {title: "Nothing to read", message: "The folder has no text files."};
-  return new File(lines, `${name}.jsonl`);
+  return {file: new File(lines, `${name}.jsonl`), folder: name, leftOut: files.length - lines.length};
 }
 
-// {file, folder}: `folder` is the name of the folder that it was made of, or null.
+// {file, folder, leftOut}: `folder` is the name of the folder that it was made of, or null, `leftOut` how many of its
+// files were left out.
 async function fromDrop(transfer) {
   const entries = [...transfer.items].map(item => item.webkitGetAsEntry && item.webkitGetAsEntry()).filter(Boolean);
   if (entries.length === 1 && entries[0].isFile) return {file: transfer.files[0], folder: null};
@@ -38,7 +39,7 @@ async function fromDrop(transfer) {
   const found = entries.length ? [] : files.map(file => ({path: file.name, file})),
     name = entries.length === 1 ? entries[0].name : "files";
   for (const entry of entries) await filesBelow(entry, entry.name, found);
-  return {file: await asLines(found, name), folder: name};
+  return asLines(found, name);
 }
 
 // Of an input, which may ask for a folder.
@@ -50,7 +51,7 @@ export async function fromInput(input) {
     .filter(({path}) => !path.split("/").some(part => part.startsWith(".")))
     .sort((x, y) => (x.path < y.path ? -1 : 1));
   const name = found.length ? found[0].path.split("/")[0] : "files";
-  return {file: await asLines(found, name), folder: name};
+  return asLines(found, name);
 }
 
 // What was dropped on another page, until page_dedup.js takes it.

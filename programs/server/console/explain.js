@@ -137,11 +137,13 @@ export function measureRows(c) {
   ];
 }
 
+const nothingShared = c => !c.shinglesShared && !c.passages.length;
+
 // How similar two texts are, as a verdict.
 export function likeness(c, threshold) {
   const figure = c.similarity === null ? null : share(c.similarity, threshold);
   if (c.sameDigest) return {kind: "Copies", parts: ["A and B have exactly the same words."]};
-  if (!c.shinglesShared && !c.passages.length) return {kind: "Not copies", parts: ["A and B have nothing in common."]};
+  if (nothingShared(c)) return {kind: "Not copies", parts: ["A and B have nothing in common."]};
   if (c.similarity === null) return {kind: "Not copies", parts: ["A and B have a passage in common."]};
   if (c.similarity >= threshold)
     return {kind: "Copies", parts: ["A and B are ", {figure}, ` similar: ${passagesIn(c)}.`]};
@@ -154,6 +156,7 @@ export function likeness(c, threshold) {
 // How much of each is in the other; `said`: the share of A is already known.
 export function within(c, a, b, said = false) {
   if (c.containmentAB === null || c.containmentBA === null) return null;
+  if (nothingShared(c)) return "The two texts have nothing in common.";
   const back = share(c.containmentBA);
   return said ? `${back} of ${b} is in ${a}.` : `${share(c.containmentAB)} of ${a} is in ${b}, and ${back} of ${b} in ${a}.`;
 }

@@ -9,29 +9,36 @@ import {documentLink, evidenceTable, expander, folded} from "./verdict.js";
 
 const STEP = 20;
 
-export async function bothTexts(original, copy, signal) {
-  const kept = original.text ? original : await get(original.id, signal);
-  const without = !kept.words ? "The original was added without text." : !copy.words ? "This copy was added without text." : null;
-  if (without) return soft(`The two texts cannot be shown: ${without[0].toLowerCase()}${without.slice(1)}`);
-  if (!kept.text) return soft("The two texts cannot be shown: the index does not keep texts (--keep-text).");
-  if (!copy.text)
-    return soft(
-      "The text of this copy is not kept: an index keeps the texts of copies only with --on-duplicate store.",
-    );
-  const compared = await compare({a: {text: kept.text}, b: {text: copy.text}}, signal);
-  return twoTexts(
-    {title: "the original", name: kept.title || kept.id, text: kept.text},
+// Why an original and its copy cannot be compared; null: they can.
+function whyNotCompared(original, copy) {
+  if (!original.words) return "The two texts cannot be shown: the original was added without text.";
+  if (!copy.words) return "The two texts cannot be shown: this copy was added without text.";
+  if (!original.text) return "The two texts cannot be shown: the index does not keep texts (--keep-text).";
+  if (!copy.text) return "The text of this copy is not kept: an index keeps the texts of copies only with --on-duplicate store.";
+  return null;
+}
+
+// An original and its copy, as the server stores them: {compared, made}, the server's comparison, or null, and an element.
+// show: as twoTexts takes it.
+export async function bothTexts(original, copy, show, signal) {
+  const why = whyNotCompared(original, copy);
+  if (why) return {compared: null, made: soft(why)};
+  const compared = await compare({a: {text: original.text}, b: {text: copy.text}}, signal);
+  const made = twoTexts(
+    {title: "the original", name: original.title || original.id, text: original.text},
     {title: "this copy", name: copy.title || copy.id, text: copy.text},
     compared,
-    {show: "shared"},
+    {show},
   );
+  return {compared, made};
 }
 
 async function member(original, id, signal) {
-  const copy = await get(id, signal);
+  const [copy, kept] = await Promise.all([get(id, signal), original.text ? original : get(original.id, signal)]),
+    {made} = await bothTexts(kept, copy, "shared", signal);
   return [
     el("p", null, reasonInWords(copy.reason, copy.evidence), " ", documentLink(copy.id, "Details")),
-    await bothTexts(original, copy, signal),
+    made,
     folded("Measures", evidenceTable(copy.evidence)),
   ];
 }

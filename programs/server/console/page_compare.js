@@ -1,6 +1,6 @@
 // Compare two texts: texts or pages side by side, and every measure on them.
 import {compare} from "./api.js";
-import {announce, box, button, card, el, field, form, lead, options, outcome, table} from "./dom.js";
+import {announce, box, button, card, el, field, form, lead, options, outcome, soft, table} from "./dom.js";
 import {EXAMPLE, SECOND} from "./example.js";
 import {inWords, likeness, measureRows, within} from "./explain.js";
 import {scale, USUAL} from "./scale.js";
@@ -44,7 +44,7 @@ async function run(asked, place, signal) {
       said,
       copies,
       compared.similarity !== null && scale(compared.similarity, USUAL),
-      el("p", {class: "soft"}, within(compared, "A", "B")),
+      compared.shinglesShared > 0 && soft(within(compared, "A", "B")),
       measures(compared),
     ),
     card(

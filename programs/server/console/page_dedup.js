@@ -86,6 +86,7 @@ function makeView() {
 
 function inWords(run, what) {
   const read =
+    (what.leftOut ? ` ${many(what.leftOut, "file that is", "files that are")} not text ${what.leftOut === 1 ? "was" : "were"} left out.` : "") +
     (run.bad ? ` ${many(run.bad, "record")} could not be read.` : "") +
     (run.empty ? ` ${many(run.empty, "document")} ${run.empty === 1 ? "has no words and is" : "have no words and are"} kept.` : "");
   if (run.state === "failed") return run.why;
@@ -95,9 +96,9 @@ function inWords(run, what) {
   return `Upload complete; ${many(run.documents, "document")} analysed so far.`;
 }
 
-// A run, from the upload of its file or from when it is opened again. `what` is {file, folder, fields, keys}: `file` has
-// only a name and a size if the browser no longer has it; `fields` is null if they are not known; `keys` are the fields
-// with the text and the id. ask(what, id) lets the user choose them.
+// A run, from the upload of its file or from when it is opened again. `what` is {file, folder, leftOut, fields, keys}, of
+// which dropped.js gives the first three: `file` has only a name and a size if the browser no longer has it; `fields` is
+// null if they are not known; `keys` are the fields with the text and the id. ask(what, id) lets the user choose them.
 class Watch {
   constructor(what, root, ask, signal, id = newId()) {
     this.what = what;
@@ -166,15 +167,14 @@ class Watch {
       again = this.askAgain();
     if (!again) return;
     const usual = usualFields(fields);
-    const shown = keyFields(textKey || usual.text || "text", fields).join(", ");
+    const shown = keyFields(textKey || usual.text || "text", fields);
     this.view.keys.replaceChildren(
       el(
         "span",
         {class: "soft"},
-        "Text: ",
-        name(shown),
-        ". Id: ",
-        idKey || usual.id ? name(idKey || usual.id) : "the line number",
+        shown.length > 1 ? "Text fields: " : "Text field: ",
+        name(shown.join(", ")),
+        idKey || usual.id ? [". Id field: ", name(idKey || usual.id)] : ". Id: the line number",
         ".",
       ),
       button("Choose other fields", again),
@@ -249,7 +249,7 @@ class Watch {
         : el(
             "p",
             {class: "nothing"},
-            `Apart from exact copies, no two documents are at least ${percent(lowest(this.run))} similar. `,
+            `Apart from identical copies, no two documents are at least ${percent(lowest(this.run))} similar. `,
             this.run.thresholds[0].removed === 0 && ["To find passages that one document shares with another, run: ", el("code", null, asOverlap(this.what))],
           ),
     );
@@ -259,8 +259,10 @@ class Watch {
     const v = this.view,
       open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number));
     v.clusters.update(found.largest, titleOf);
-    v.groups.set(count(found.groups), found.identical ? many(found.identical, "exact copy", "exact copies") : "");
-    v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}.`;
+    v.groups.set(count(found.groups), found.largest.length ? `the largest of ${count(found.largest[0].size)}` : "");
+    v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}${
+      found.identical ? `, with ${many(found.identical, "identical copy", "identical copies")}` : ""
+    }.`;
     if (found.largest.length) listGroups(v.list, found, this.id, this.signal);
     else v.list.replaceChildren(el("p", {class: "nothing"}, "No two documents are that similar."));
     for (const details of v.list.querySelectorAll("details"))
@@ -365,6 +367,33 @@ async function resume(id, place, ask, signal) {
   await watch.follow(Promise.resolve());
 }
 
+// Where a file or folder is dropped or chosen: {box, again()}; start() takes a promise of it, again() makes room for what
+// was found in it.
+function dropPlace(start) {
+  const choose = folder => {
+    const input = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", webkitdirectory: folder});
+    input.addEventListener("change", () => {
+      if (!input.files.length) return;
+      start(fromInput(input));
+      input.value = ""; // so that the same file can be chosen again
+    });
+    return [button(folder ? "Choose a folder" : "Choose a file", () => input.click(), {class: folder ? "" : "first"}), input];
+  };
+  const invitation = el("p", {class: "large"}, "Drop a file or a folder here"),
+    drop = box(
+      "drop card",
+      invitation,
+      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). Each file of a folder is a document."),
+      box("buttons", ...choose(false), ...choose(true)),
+    );
+  takesFiles(drop, start);
+  const again = () => {
+    drop.classList.add("again");
+    invitation.textContent = "Drop another file or folder here";
+  };
+  return {box: drop, again};
+}
+
 export async function show(root, route, signal) {
   const place = el("div"),
     list = el("div");
@@ -373,9 +402,8 @@ export async function show(root, route, signal) {
   const watch = async begin => {
     current.abort();
     current = new AbortController();
-    drop.classList.add("again");
+    drop.again();
     list.hidden = true;
-    invitation.textContent = "Drop another file or folder here";
     try {
       await begin(AbortSignal.any([signal, current.signal]));
     } catch (error) {
@@ -402,35 +430,19 @@ export async function show(root, route, signal) {
       if (what.fields && !usualFields(what.fields).text) ask(what, null);
       else await new Watch(what, place, ask, until).start();
     });
-  const choose = folder => {
-    const input = el("input", {type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", webkitdirectory: folder});
-    input.addEventListener("change", () => {
-      if (!input.files.length) return;
-      start(fromInput(input));
-      input.value = ""; // so that the same file can be chosen again
-    });
-    return [button(folder ? "Choose a folder" : "Choose a file", () => input.click(), {class: folder ? "" : "first"}), input];
-  };
-  let invitation;
-  const drop = box(
-    "drop card",
-    (invitation = el("p", {class: "large"}, "Drop a file or a folder here")),
-    soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). Each file of a folder is a document."),
-    box("buttons", ...choose(false), ...choose(true)),
-  );
-  takesFiles(drop, start);
+  const drop = dropPlace(start);
   root.append(
     el("h1", null, "Deduplicate a file"),
     lead(
       "Find the copies in a file. The server analyses it while it arrives and deletes it later; nothing is added to an index.",
     ),
-    may("write") ? drop : needs("write", "Deduplicating a file"),
+    may("write") ? drop.box : needs("write", "Deduplicating a file"),
     place,
     list,
   );
   const held = may("write") && taken();
   if (held) {
-    if (!calm()) drop.scrollIntoView({block: "start"});
+    if (!calm()) drop.box.scrollIntoView({block: "start"});
     start(held);
   } else if (route.rest) {
     watch(until => resume(route.rest, place, ask, until));

@@ -44,12 +44,15 @@ function about(d) {
 
 async function copyOf(d, signal) {
   if (!d.originalId) return "";
-  const [original, s] = await Promise.all([orNull(get(d.originalId, signal)), stats(signal)]);
+  const [original, s] = await Promise.all([orNull(get(d.originalId, signal)), stats(signal)]),
+    {compared, made} = original
+      ? await bothTexts(original, d, "differences", signal)
+      : {compared: null, made: soft("Its original, ", name(d.originalId), ", is no longer in the index.")};
   return verdictSection(
-    verdictOf({verdict: {isDuplicate: true, reason: d.reason, evidence: d.evidence}, original}),
+    verdictOf({verdict: {isDuplicate: true, reason: d.reason, evidence: d.evidence}, original, compared}),
     true,
     d.reason === "content_hash" && scaleOf(d.evidence, s),
-    original ? await bothTexts(original, d, signal) : soft("Its original, ", name(d.originalId), ", is no longer in the index."),
+    made,
     folded("Measures", evidenceTable(d.evidence)),
   );
 }

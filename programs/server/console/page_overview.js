@@ -55,7 +55,7 @@ function makeParts() {
     documents: tile("Documents"),
     checks: tile("Checks a second"),
     adds: tile("Adds a second"),
-    copies: tile("Duplicates"),
+    copies: tile("Copies found"),
     verdicts: partsChart("Verdicts by reason", "Nothing has been checked or added since the start."),
     line: lineChart("Checks and adds a second", "The chart starts in a moment."),
     distances: barChart(

@@ -8,12 +8,14 @@ import {diffOf, firstWords, hunksOf, lastWords, wordCount} from "./diff.js";
 import {announce, box, button, calm, el, name, plain} from "./dom.js";
 import {count, many} from "./format.js";
 
-// How many differences are laid out at a time.
-const STEP = 100;
+// About how many parts of differences are laid out at a time: browsers take a second for ten thousand.
+const STEP = 300;
 // Words of a change that are shown at once, and of a longer one those of its beginning and its end. What moved is known
 // from elsewhere.
 const SHOWN = {most: 300, beginning: 120, end: 30},
   SHOWN_MOVED = {most: 40, beginning: 14, end: 6};
+// Numbers and words that are only heard take browsers longer than the text itself.
+const MOST_NUMBERED = 1000;
 let last = 0;
 
 const capital = text => text[0].toUpperCase() + text.slice(1);
@@ -55,17 +57,18 @@ function changed(tag, side, text, moved) {
   return made;
 }
 
-// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved
-// moved with them.
+// A part of a text as pieces of what moved, and of what is only there: [{text, moved}]. Signs between words that moved, and
+// those right after them, moved with them.
 function pieces(text, at, moved) {
   const end = at + text.length,
     made = [];
   let from = at;
   const push = (to, isMoved) => {
     const piece = text.slice(from - at, Math.max(from, to) - at),
-      last = made.at(-1);
-    if (last && last.moved && !wordCount(piece)) last.text += piece;
-    else if (piece) made.push({text: piece, moved: isMoved});
+      last = made.at(-1),
+      own = !last?.moved || wordCount(piece) ? 0 : to < end ? piece.length : piece.search(/\s|$/);
+    if (own) last.text += piece.slice(0, own);
+    if (own < piece.length) made.push({text: piece.slice(own), moved: isMoved});
     from = Math.max(from, to);
   };
   for (const range of moved)
@@ -78,13 +81,14 @@ function pieces(text, at, moved) {
 }
 
 function hunkOf(hunk, a, b, wide) {
-  // White space around it is not marked.
+  // White space around it is not marked, nor are signs without words.
   const marked = (tag, side, text, at) =>
     text &&
     pieces(text, at, side.moved).map(piece => {
       const words = piece.text.trim(),
         from = piece.text.indexOf(words);
-      return [piece.text.slice(0, from), words && changed(tag, side, words, piece.moved), piece.text.slice(from + words.length)];
+      if (!wordCount(words)) return plain(piece.text);
+      return [piece.text.slice(0, from), changed(tag, side, words, piece.moved), piece.text.slice(from + words.length)];
     });
   const removed = run => marked("del", a, run.a, run.aAt),
     added = run => marked("ins", b, run.b, run.bAt);
@@ -102,19 +106,36 @@ function hunkOf(hunk, a, b, wide) {
 }
 
 function differences(a, b, runs, {hunks, last: rest}) {
-  let list,
-    wide,
-    laid = 0;
-  function layOut(upTo) {
-    const some = hunks.slice(laid, upTo);
-    laid = Math.max(laid, Math.min(upTo, hunks.length));
-    list.querySelector(".more")?.remove();
-    list.append(...some.flatMap(hunk => [fold(hunk.skipped, wide), hunkOf(hunk, a, b, wide)]).filter(Boolean));
-    if (laid < hunks.length)
-      list.append(
-        button(`Show more: ${count(hunks.length - laid)} differences`, () => layOut(laid + STEP), {class: "more"}),
-      );
-    else list.append(...[fold(hunks.length ? rest : b.text, wide)].filter(Boolean));
+  // The hunks from `from` up to `to` are laid out.
+  let list, wide, from, to;
+  const parts = (first, end) =>
+    hunks.slice(first, end).flatMap(hunk => [fold(hunk.skipped, wide), hunkOf(hunk, a, b, wide)].filter(Boolean));
+  // How many hunks at a place are laid out together: those before it, or from it on.
+  const next = (at, step) => {
+    let end = at,
+      left = STEP;
+    for (let i = step < 0 ? at - 1 : at; hunks[i] && left > 0; i += step) {
+      left -= hunks[i].runs.length;
+      end += step;
+    }
+    return end;
+  };
+  const more = (number, kind, act) => button(`Show ${kind}: ${many(number, "difference")}`, act, {class: "more"});
+  function layOut(first, end) {
+    for (const edge of list.querySelectorAll(":scope > .more")) edge.remove();
+    list.prepend(...parts(first, from));
+    list.append(...parts(to, end));
+    from = first;
+    if (from) list.prepend(more(from, "earlier", () => layOut(next(from, -1), to)));
+    if (end < hunks.length) list.append(more(hunks.length - end, "more", () => layOut(from, next(to, 1))));
+    else if (to < end || !end) list.append(...[fold(hunks.length ? rest : b.text, wide)].filter(Boolean));
+    to = end;
+  }
+  // Begins with a hunk, with nothing laid out before.
+  function begin(number) {
+    list.replaceChildren();
+    from = to = number;
+    layOut(number, next(number, 1));
   }
   return {
     kind: "differences",
@@ -140,12 +161,13 @@ function differences(a, b, runs, {hunks, last: rest}) {
     lay(place, sides) {
       list = place;
       wide = sides;
-      laid = 0;
-      layOut(STEP);
+      begin(0);
     },
     at(number) {
-      if (number >= laid) layOut(number + 1);
-      return [list.querySelectorAll(".hunk")[number]];
+      if (number === to) layOut(from, next(to, 1));
+      else if (number === from - 1) layOut(next(from, -1), to);
+      else if (number < from || number > to) begin(number);
+      return [list.querySelectorAll(".hunk")[number - from]];
     },
   };
 }
@@ -166,13 +188,16 @@ function inOrder(passages, side) {
 }
 
 // The text of a side as elements: passages are shaded, and have numbers that lead to the other side when `go` is given.
+// Where there are very many, only the shades are left.
 function shadedText(text, order, go) {
-  const made = [];
+  const made = [],
+    isSaid = order.length <= MOST_NUMBERED;
   let at = 0;
   const between = to => to > at && made.push(plain(text.slice(at, to)));
   for (const {number, from, to} of order) {
     const leads =
       go &&
+      isSaid &&
       el(
         "button",
         {
@@ -185,7 +210,7 @@ function shadedText(text, order, go) {
       );
     between(from);
     made.push(
-      el("mark", {"data-number": number}, leads || unseen("in both: "), plain(text.slice(from, to)), unseen(" (end)")),
+      el("mark", {"data-number": number}, leads || (isSaid && unseen("in both: ")), plain(text.slice(from, to)), isSaid && unseen(" (end)")),
     );
     at = to;
   }
@@ -298,14 +323,28 @@ function choice(id, value, text, chosen, act) {
 
 const head = one => el("b", null, capital(one.title), one.name && [": ", name(one.name)]);
 
+// Whether lines were broken at a width, as in mail and in licences: more than a third go on in lower case. (Of lines of
+// code, less than a quarter do.)
+function isBroken(text) {
+  const breaks = text.match(/\n(?=[^\S\n]*\S)/g) || [],
+    within = text.match(/(?<=^.{50,100})\n(?=[^\S\n]*\p{Ll})/gmu) || [];
+  return 3 * within.length > breaks.length;
+}
+// Such a text with its lines joined. Its characters keep their places.
+const joined = text => text.replace(/(?<=^.{50,100})\n(?=[^\S\n]*[\p{L}\p{N}("'“‘])/gmu, " ");
+
 // What both views are made of: the sides, each with its label and the ranges that moved, and how they differ.
 function prepare(one, other, {passages}) {
-  const {runs, moved} = diffOf(one.text, other.text, passages),
+  const [broken, otherBroken] = [one, other].map(({text}) => isBroken(text)),
+    textA = broken ? joined(one.text) : one.text,
+    textB = otherBroken ? joined(other.text) : other.text,
+    {runs, moved} = diffOf(textA, textB, passages),
     hunked = hunksOf(runs),
-    sideOf = (made, side) => ({...made, label: head(made), moved: inOrder(moved, side).map(({from, to}) => ({from, to}))});
+    sideOf = (made, text, side) => ({...made, text, label: head(made), moved: inOrder(moved, side).map(({from, to}) => ({from, to}))});
   return {
-    a: sideOf(one, "a"),
-    b: sideOf(other, "b"),
+    a: sideOf(one, textA, "a"),
+    b: sideOf(other, textB, "b"),
+    isFlowing: broken || otherBroken,
     passages,
     moved,
     runs,
@@ -340,7 +379,7 @@ function clear(place, kind, wide, about) {
 // nothing; compared: the server's comparison of them. show: "shared" or "differences" at first; sides: side by side.
 export function twoTexts(one, other, compared, {show = "differences", sides = false} = {}) {
   const id = `texts-${++last}`,
-    {a, b, passages, moved, runs, hunked, changes} = prepare(one, other, compared),
+    {a, b, isFlowing, passages, moved, runs, hunked, changes} = prepare(one, other, compared),
     make = {differences: () => differences(a, b, runs, hunked), shared: () => shared(a, b, compared, go)},
     made = {};
   let kind = show,
@@ -397,7 +436,7 @@ export function twoTexts(one, other, compared, {show = "differences", sides = fa
     draw();
   });
   draw();
-  const whole = box("texts", toolbar(id, show, choose, where, ...steps, way), about, picture, heads, place);
+  const whole = box(`texts${isFlowing ? " flowing" : ""}`, toolbar(id, show, choose, where, ...steps, way), about, picture, heads, place);
   whole.addEventListener("keydown", event => {
     const step = {n: 1, p: -1}[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey || view().stops < 2) return;
