@@ -364,12 +364,14 @@ def test_what_is_stored():
     assert a.fields == {"date": "2026-01-02"} and a.text == TEXT and a.words == 21 and a.shingles == 17
     assert before <= a.added <= time.time() and a.expires is None and a.similarity is None
     assert a.fingerprint == doppel.fingerprint(TEXT) and a.digest == doppel.digest(TEXT)
-    assert (a.duplicates, a.duplicatesBy) == (1, {"url": 0, "content": 1, "title": 0})
+    assert (a.duplicates, a.duplicatesBy, a.copies) == (1, {"url": 0, "content": 1, "title": 0}, 1)
     assert a.aliases == ["https://example.com/b"]
     assert (a.canonical, a.originalId, a.reason, a.evidence) == ("a", None, None, None)
     assert (b.canonical, b.originalId, b.reason, b.evidence.sameDigest) == ("a", "a", "content_hash", True)
     assert engine.get("https://example.com/b").id == "b"
     assert engine.get("c") is None
+    assert engine.remove("b")
+    assert (engine.get("a").duplicates, engine.get("a").copies) == (1, 0)
     for wrong in 1.5, None, b"\xff":
         with pytest.raises((TypeError, ValueError), match="^id: "):
             engine.get(wrong)

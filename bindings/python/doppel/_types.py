@@ -91,9 +91,9 @@ class Verdict(
 class Stored(
     namedtuple("Stored",
                "id number url canonicalUrl title fields canonical originalId reason evidence added expires words"
-               " fingerprint digest shingles duplicates duplicatesBy lastDuplicate aliases text"
+               " fingerprint digest shingles duplicates duplicatesBy lastDuplicate copies aliases text"
                " similarity distance containment",
-               defaults=(None,) * 23)
+               defaults=(None,) * 24)
 ):
     """A document as an Engine remembers it.
 
@@ -105,7 +105,9 @@ class Stored(
     added, expires, lastDuplicate: seconds since 1970; expires is None for never.
     words, shingles: how many the text has.
     fingerprint, digest: an int (bytes for 128 bits), and bytes.
-    duplicates, duplicatesBy: copies that were counted, and a dict of them by "url", "content" and "title".
+    duplicates, duplicatesBy: copies seen so far, also those removed since, and a dict of them by "url", "content" and
+        "title".
+    copies: those that are remembered under it (on_duplicate "link" and "store") and were not removed since.
     aliases: URLs that are linked to it.
     text: with keep_text.
     similarity, distance, containment: from similar() only.

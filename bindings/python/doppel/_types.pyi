@@ -42,6 +42,7 @@ class Stored(NamedTuple):
     duplicates: int | None = None
     duplicatesBy: dict[str, int] | None = None
     lastDuplicate: int | None = None
+    copies: int | None = None
     aliases: list[str] | None = None
     text: str | None = None
     similarity: float | None = None

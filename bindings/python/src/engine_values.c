@@ -141,6 +141,7 @@ PyObject *make_stored(const doppel_stored *s, int bits, bool similar) {
                           PyLong_FromUnsignedLongLong(s->duplicates),
                           make_counts(s->duplicates_by),
                           count_or_none(s->last_duplicate),
+                          PyLong_FromUnsignedLongLong(s->copies),
                           make_aliases(s),
                           string_or_none(s->text),
                           similar ? number_or_none(s->similarity) : none(),
