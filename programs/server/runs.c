@@ -15,8 +15,9 @@
 #include <unistd.h>
 
 enum {
-    FIRST_DOCUMENTS = 500,    /* in the first step; each later step takes four times more */
-    FIRST_BYTES = 1 << 17,    /* received before the first step; likewise */
+    GROWTH = 2,               /* each step takes that many times more: all steps together read about twice the file */
+    FIRST_DOCUMENTS = 500,    /* in the first step */
+    FIRST_BYTES = 1 << 17,    /* received before the first step */
     MAINTENANCE_STEP = 100,   /* milliseconds */
     WAIT_MOST = 20 * 1000000, /* microseconds that a request waits for a new version */
     RETRY_SECONDS = 30        /* until a client should try again */
@@ -242,7 +243,7 @@ static void *analyse_in_steps(void *user) {
     uint64_t documents = FIRST_DOCUMENTS, bytes = FIRST_BYTES;
     int from = 0;
     bool to_the_end = false;
-    for (; !run_is_stopped(r); documents *= 4, bytes *= 4) {
+    for (; !run_is_stopped(r); documents *= GROWTH, bytes *= GROWTH) {
         doppel_error error = {0};
         doppel_status status;
         /* Several files are read in the order of their names, not in which they arrive: all are needed. */
@@ -250,7 +251,7 @@ static void *analyse_in_steps(void *user) {
         if (run_is_stopped(r))
             break;
         /* The last step reads to the end, so that an unusable file is refused. */
-        uint64_t limit = to_the_end || (whole && r->received <= 4 * bytes) ? 0 : documents;
+        uint64_t limit = to_the_end || (whole && r->received <= GROWTH * bytes) ? 0 : documents;
         run_result *result = analyse(r, limit, &from, &status, &error);
         if (run_is_stopped(r))
             break;
