@@ -83,7 +83,7 @@ endif()
 
 # The server with the sanitizers.
 if(TARGET doppel AND DOPPEL_SERVER AND server_libraries_FOUND)
-  foreach(name routes history bad_input other_sites operation store)
+  foreach(name routes history folders bad_input other_sites operation store)
     sanitizer_test(asan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/asan)
     if(whole OR name MATCHES "routes|operation|store")
       sanitizer_test(tsan server.${name} WAITS COMMAND ${python} tests/server/test_${name}.py ${builds}/tsan)

@@ -144,6 +144,12 @@ static void answer(file_reading *f) {
     request_answer(f->request, 200);
 }
 
+/* The file could not be opened, or read to its end: it is damaged, or there is no memory for it. */
+static void refuse_unopened(file_reading *f) {
+    const char *why = f->unread.count ? f->unread.item[0].why : "no memory";
+    request_problem(f->request, strstr(why, "no memory") ? PROBLEM_NO_MEMORY : PROBLEM_BAD_DOCUMENT, NULL, "%s", why);
+}
+
 static void read_documents(file_reading *f) {
     request *r = f->request;
     const doppel_input_options reads = {.size = sizeof reads,
@@ -156,12 +162,15 @@ static void read_documents(file_reading *f) {
                                         .refuse_bad = true};
     const doppel_work work = {.user = f, .document = take_document};
     const char *path = f->path;
+    doppel_input_counts counts = {0};
     doppel_error error = {0};
     text_put(&r->answer, "{\"documents\":[");
-    doppel_status status = doppel_input_run(&path, 1, &reads, &work, NULL, &error);
+    doppel_status status = doppel_input_run(&path, 1, &reads, &work, &counts, &error);
     if (f->too_large)
         request_problem(r, PROBLEM_TOO_LARGE, NULL, "its texts have more than %llu bytes",
                         (unsigned long long)r->service->options.max_body);
+    else if (status == DOPPEL_OK && counts.unopened && !f->documents)
+        refuse_unopened(f);
     else if (status == DOPPEL_OK || f->more)
         answer(f);
     else

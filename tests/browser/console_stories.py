@@ -630,6 +630,11 @@ def folder(browser, address, doppel):
     drop(page, "h1", {"bin.dat": b"a\0b", "x.pdf": b"%PDF-1.4 nonsense"})
     page.wait_for_selector("h2:text-is('These files cannot be used')")
     yield from is_shown(page, "x.pdf", "files that cannot be read")
+    drop(page, ".drop", {f"{number:02}.bin": b"a\0b" for number in range(15)})
+    page.wait_for_selector("h2:text-is('Not read: 15 files or records')")
+    page.get_by_role("button", name="Show 15").click()
+    if page.locator("table.unread tbody tr").count() != 15:
+        yield f"files that cannot be read: {page.locator('table.unread tbody tr').count()} of 15 are shown"
     yield from watched.close()
 
 

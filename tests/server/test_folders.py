@@ -328,7 +328,7 @@ class Records(support.ServerTest):
 
     def test_what_cannot_be_read(self):
         for name, body, said in (("bin.dat", b"ab\0cd" * 50, "binary"), ("x.pdf", b"%PDF-1.4 nonsense", "PDF"), ("book.xlsx", zipped({"xl/workbook.xml": ""}), "spreadsheet"),
-                                 ("x.docx", b"nonsense", "not a Word document"), ("t.csv", b"a,b\n1,2\n", "text"), ("b.jsonl", b"{nonsense\n" * 3, "line 1")):
+                                 ("x.docx", b"nonsense", "not a Word document"), ("cut.json", b'[{"text"', ""), ("t.csv", b"a,b\n1,2\n", "text"), ("b.jsonl", b"{nonsense\n" * 3, "line 1")):
             answer = self.read(name, body)
             self.assertProblem(answer, 400, "bad-document")
             self.assertIn(said, answer[2]["detail"])

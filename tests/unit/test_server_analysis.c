@@ -44,6 +44,9 @@ static run_result result; /* too large for the stack */
 static volatile int stop;
 
 static doppel_status analyse(run_input input, doppel_error *error) {
+    static const char *const inputs[] = {path};
+    input.inputs = inputs;
+    input.input_count = 1;
     input.path = path;
     input.name = "pages.jsonl";
     input.tmp = folder;

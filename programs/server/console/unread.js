@@ -1,22 +1,31 @@
 // The files and records of a run that could not be read, each with the reason.
-import {card, el, name, soft, table} from "./dom.js";
+import {button, card, el, name, soft, table} from "./dom.js";
 import {count, many} from "./format.js";
 
-const place = ({file, line}) => [name(file), line === null ? "" : `, record ${count(line)}`];
+const placeOf = ({file, line}) => [name(file), line === null ? "" : `, record ${count(line)}`];
+
+const FIRST = 10; // that are shown until more are asked for
 
 // null: all were read.
 export function unreadCard({unread, bad, archive}) {
-  const made = unread.length && table(
-    "What could not be read",
-    [archive ? "File" : "Record", "Reason"],
-    unread.map(one => [place(one), name(one.why)]),
-  );
-  if (!made) return null;
-  made.classList.add("unread");
+  if (!unread.length) return null;
+  const place = el("div", {class: "scrolls"}),
+    rows = unread.map(one => [placeOf(one), name(one.why)]);
+  const lay = shown => {
+    const made = table("What could not be read", [archive ? "File" : "Record", "Reason"], shown);
+    made.classList.add("unread");
+    place.replaceChildren(made);
+  };
+  lay(rows.slice(0, FIRST));
+  const more = rows.length > FIRST && button(`Show ${count(rows.length)}`, () => {
+    lay(rows);
+    more.remove();
+  }, {class: "more"});
   return card(
     `Not read: ${many(Math.max(bad, unread.length), archive ? "file or record" : "record", archive ? "files or records" : "records")}`,
-    el("div", {class: "scrolls"}, made),
-    bad > unread.length && soft(`The first ${count(unread.length)} are shown.`),
+    place,
+    more,
+    bad > unread.length && soft(`Reasons are known of ${count(unread.length)}.`),
   );
 }
 
