@@ -191,6 +191,16 @@ static bool bad_value(request *r, const parameter *p) {
     return false;
 }
 
+static bool unknown_parameter(request *r, const char *name) {
+    text_buffer names = {0};
+    for (int i = 0; i < MAX_PARAMETERS && r->route->parameters[i].name; i++)
+        text_format(&names, "%s%s", i ? ", " : "; the parameters are ", r->route->parameters[i].name);
+    request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "unknown parameter \"%.100s\"%.*s", name,
+                    names.failed ? 0 : (int)names.length, names.failed || !names.data ? "" : names.data);
+    text_free(&names);
+    return false;
+}
+
 static bool take_parameter(request *r, const char *name, const char *value) {
     for (int i = 0; i < MAX_PARAMETERS && r->route->parameters[i].name; i++) {
         const parameter *p = &r->route->parameters[i];
@@ -203,8 +213,7 @@ static bool take_parameter(request *r, const char *name, const char *value) {
         r->given[i] = value;
         return fits(p, value) || bad_value(r, p);
     }
-    request_problem(r, PROBLEM_BAD_PARAMETER, NULL, "unknown parameter \"%.100s\"", name);
-    return false;
+    return unknown_parameter(r, name);
 }
 
 static bool take_parameters(request *r, char *query) {

@@ -84,6 +84,9 @@ class Lists(support.ServerTest):
                       "limit=0", "limit=1001", "kind=none", "host=", "host=" + 300 * "x", "title=", "other=1", "cursor=1&cursor=2",
                       "title=" + 5000 * "x", "cursor=%zz"):
             self.assertProblem(self.server.get("/v1/documents?" + query), 400, "bad-parameter")
+        self.assertProblem(self.server.get("/v1/documents/x/similar?threshold=0.8"), 400, "bad-parameter",
+                           detail='unknown parameter "threshold"; the parameters are limit, similarity, distance')
+        self.assertProblem(self.server.get("/v1/stats?x=1"), 400, "bad-parameter", detail='unknown parameter "x"')
         self.assertEqual(self.server.get("/v1/documents?cursor=9007199254740991")[2], {"documents": [], "next": None})
         self.assertProblem(self.server.get("/v1/indexes/none/documents"), 404, "no-index")
 
