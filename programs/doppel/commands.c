@@ -143,7 +143,7 @@ static const cli_command commands[] = {
      "words, the first verdict is printed again (\"known\":true); with other words, the new version replaces the old "
      "one (\"replaced\":true).\n"
      "To undo: doppel remove --index DIR --files-from FILE, with the output of add (-o FILE).",
-     "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate link --keep-text news.jsonl\n"
+     "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate store --keep-text news.jsonl\n"
      "doppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
      "doppel add --store 'redis://127.0.0.1:6379/0?prefix=pages' crawl.warc.gz\n"
      "crawler | doppel add --index seen - | grep '\"isDuplicate\":false'",

@@ -67,7 +67,8 @@ typedef enum engine_use {
         {"title-similarity", 0, OPTION_TEXT, "T",                                                                      \
          "how similar titles must be: 1 - edits / length is at least T (default 0.9)"},                                \
         {"keep-text", 0, OPTION_FLAG, NULL,                                                                            \
-         "keep the texts, compressed: the console and doppel compare --index need them to show differences"},          \
+         "keep the texts, compressed: the console and doppel compare --index need them to show differences; those of " \
+         "copies are kept with --on-duplicate store only"},                                                            \
         {"fields", 0, OPTION_NAMES, "NAMES",                                                                           \
          "fields of a record that are kept with it, separated by commas (default source,date)"},                       \
         {"content", 0, OPTION_TEXT, "PART",                                                                            \
@@ -96,12 +97,13 @@ typedef enum engine_use {
             "with --count: memory for their fingerprints (default: about 40 bytes each)"                               \
     }
 
-#define DUPLICATE_OPTION                                                                                            \
-    {                                                                                                               \
-        "on-duplicate", 0, OPTION_TEXT, "DO",                                                                       \
-            "what happens to a duplicate: skip (the default): it is counted with its original; link: its id, URL, " \
-            "title and fields are remembered there; store: it is kept like any other, but never as an original; "   \
-            "groups (in the console, doppel get --copies) need link or store"                                       \
+#define DUPLICATE_OPTION                                                                                              \
+    {                                                                                                                 \
+        "on-duplicate", 0, OPTION_TEXT, "DO",                                                                         \
+            "what happens to a duplicate: skip (the default): it is counted with its original; link: its id, URL, "   \
+            "title and fields are remembered there; store: it is kept like any other, but never as an original; "     \
+            "groups (in the console, doppel get --copies) need link or store, and the texts of copies (--keep-text) " \
+            "store"                                                                                                   \
     }
 
 #define DECIDE_OPTIONS                                                                                            \
