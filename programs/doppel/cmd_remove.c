@@ -21,6 +21,7 @@ const cli_option remove_options[] = {
 typedef struct removal {
     doppel_slice name;
     doppel_document *line; /* a verdict of doppel add; NULL: the operand is the name */
+    bool record;           /* it is another JSON object: an id only if the index has it */
     bool copy;             /* by that verdict it is a copy, which the index need not have stored */
     bool stays;            /* by that verdict it was in the index before, or is another document's id */
     doppel_stored_list known;
@@ -31,6 +32,12 @@ static bool is_true(doppel_slice value) {
     return value.length == 4 && !memcmp(value.data, "true", 4);
 }
 
+/* What was done, for the summary. */
+typedef struct removal_counts {
+    uint64_t none;    /* verdicts that put nothing into the index */
+    uint64_t records; /* JSON objects that are neither verdicts nor ids */
+} removal_counts;
+
 /* Whether the operand is a verdict with an id; then it is read. An id may begin with a brace, too. */
 static bool read_verdict(const char *operand, removal *r) {
     static const char *const names[] = {"isDuplicate", "known", "originalId"};
@@ -38,9 +45,11 @@ static bool read_verdict(const char *operand, removal *r) {
     doppel_error error;
     if (*operand != '{' || doppel_document_parse(r->name, &options, &r->line, &error) != DOPPEL_OK)
         return false;
+    r->record = true;
     const doppel_slice id = r->line->id, *value = r->line->extra, original = value[2];
     if (!id.length || !value[0].data)
         return false;
+    r->record = false;
     r->name = id;
     r->copy = is_true(value[0]);
     r->stays =
@@ -86,8 +95,8 @@ static int report(const removal *r) {
     return print_text(&out, EXIT_DONE);
 }
 
-/* Removes one document, and says which. *left counts verdicts that put nothing into the index. */
-static int remove_one(const engine_command *e, const char *operand, uint64_t *left) {
+/* Removes one document, and says which. */
+static int remove_one(const engine_command *e, const char *operand, removal_counts *counts) {
     removal r = {.name = doppel_slice_of(operand)};
     doppel_error error = {0};
     if (!read_verdict(operand, &r)) {
@@ -95,9 +104,10 @@ static int remove_one(const engine_command *e, const char *operand, uint64_t *le
         r.line = NULL;
     }
     int code = r.stays ? EXIT_DONE : engine_ended(remove_named(e, &r, &error), &error);
-    bool none = !r.removed && (r.copy || r.stays);
-    *left += none;
-    if (code == EXIT_DONE)
+    bool none = !r.removed && (r.copy || r.stays), record = !r.removed && r.record;
+    counts->none += none;
+    counts->records += record;
+    if (code == EXIT_DONE && !record)
         code = report(&r);
     if (code == EXIT_DONE && !r.removed && !none)
         code = EXIT_INPUT;
@@ -106,20 +116,29 @@ static int remove_one(const engine_command *e, const char *operand, uint64_t *le
     return code;
 }
 
+static void summarize(const removal_counts *counts) {
+    unsigned long long none = counts->none, records = counts->records;
+    if (none)
+        message_summary("%llu line%s of doppel add put no document into the index, so nothing was removed for %s", none,
+                        none == 1 ? "" : "s", none == 1 ? "it" : "them");
+    if (records)
+        message("%llu line%s, not the output of doppel add, and nothing was removed for %s; give ids, one per "
+                "line",
+                records, records == 1 ? " is a record" : "s are records", records == 1 ? "it" : "them");
+}
+
 int cmd_remove(const cli_args *args) {
     engine_command e;
-    uint64_t left = 0;
+    removal_counts counts = {0};
     int code = engine_open(&e, args, ENGINE_WRITE), missing = EXIT_DONE;
     for (size_t i = 0; i < args->operand_count && code == EXIT_DONE; i++) {
         doppel_error error = {0};
-        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i], &left);
+        code = stop_asked ? engine_ended(DOPPEL_ERROR_INTERRUPTED, &error) : remove_one(&e, args->operands[i], &counts);
         if (code == EXIT_INPUT) {
             missing = code;
             code = EXIT_DONE;
         }
     }
-    if (left)
-        message_summary("%llu line%s of doppel add put no document into the index, so nothing was removed for %s",
-                        (unsigned long long)left, left == 1 ? "" : "s", left == 1 ? "it" : "them");
+    summarize(&counts);
     return engine_close(&e, finish_stdout(code ? code : missing));
 }

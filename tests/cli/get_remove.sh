@@ -110,3 +110,9 @@ undo link
 undo skip
 doppel add --index undone few.jsonl >/dev/null
 doppel remove --index undone '{"id":"alone"}' '{braces' "$(printf '{"id":"alone","isDuplicate":false}')"
+
+echo "== the records themselves are not what add printed"
+doppel add --index records few.jsonl >/dev/null
+doppel remove --index records --files-from few.jsonl alone
+echo "exit $?"
+doppel remove --index records "$(head -n 1 few.jsonl)"
