@@ -18,6 +18,8 @@ for how in skip link store; do
     echo '{"id":"d","url":"http://example.net/b/","text":"other words at the address of a copy"}' |
         doppel check --index $how -
 done
+echo "== in words: the address of a copy is not that of its original"
+doppel check --index link --print text https://www.example.net/b/ http://example.org/a
 echo "== other text at a known URL"
 line a2 http://example.org/a one "$(seq -s ' ' 300 400)" >b.jsonl
 doppel check --index link b.jsonl

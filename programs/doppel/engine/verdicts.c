@@ -111,17 +111,39 @@ void text_copy_of(text_buffer *line, doppel_reason reason, const doppel_evidence
         text_format(line, ": fingerprints differ in %d bit%s", e->distance, e->distance == 1 ? "" : "s");
 }
 
-/* The verdict in words: "b.txt: similar to a.txt: similarity 0.843". */
-static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check) {
+static bool same_slice(doppel_slice a, doppel_slice b) {
+    return a.length == b.length && !memcmp(a.data, b.data, a.length);
+}
+
+/* Whether a duplicate by its URL was found by that of a copy, which differs from the original's. */
+static doppel_status find_copy_url(verdict_job *job, const doppel_item *item, const doppel_verdict *verdict, bool *copy,
+                                   doppel_error *error) {
+    doppel_stored_list list = {0};
+    *copy = false;
+    if (!job->feed.check || !job->sentences || !verdict->is_duplicate || verdict->reason != DOPPEL_REASON_URL)
+        return DOPPEL_OK;
+    doppel_status status = doppel_engine_get(job->cli.engine, item->document.url, &list, error);
+    if (status == DOPPEL_OK && list.count && list.stored[0].original_id.data)
+        *copy = same_slice(list.stored[0].original_id, verdict->original_id);
+    doppel_stored_list_free(&list);
+    return status;
+}
+
+/* The verdict in words: "b.txt: similar to a.txt: similarity 0.843". copy_url: as find_copy_url says. */
+static void put_sentence(text_buffer *line, const doppel_verdict *verdict, bool check, bool copy_url) {
     text_safe(line, verdict->id.data, verdict->id.length);
     text_put(line, ": ");
-    if (verdict->is_duplicate)
+    if (copy_url) {
+        text_put(line, "this URL is known, as a copy of ");
+        text_safe(line, verdict->original_id.data, verdict->original_id.length);
+    } else if (verdict->is_duplicate) {
         text_copy_of(line, verdict->reason, &verdict->evidence, verdict->original_id);
-    else
+    } else {
         text_put(line, verdict->known      ? "already in the index"
                        : verdict->replaced ? "new text, replaced"
                        : check             ? "not seen before"
                                            : "new");
+    }
 }
 
 /* Whether to look for what is nearest to an item: for one with content that is new, as long as few are compared. */
@@ -154,18 +176,22 @@ static doppel_status put_nearest(verdict_job *job, const doppel_item *item, dopp
 static doppel_status write_line(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     verdict_job *job = (verdict_job *)f;
     doppel_error error = {0};
+    bool copy_url;
     count_verdict(job, &item->document, verdict);
     if (job->reader_closed)
         return DOPPEL_OK;
     job->line.length = 0;
+    doppel_status status = find_copy_url(job, item, verdict, &copy_url, &error);
     if (job->sentences)
-        put_sentence(&job->line, verdict, f->check);
+        put_sentence(&job->line, verdict, f->check, copy_url);
     else
         text_verdict(&job->line, verdict, true);
-    if (wants_nearest(job, item, verdict) && put_nearest(job, item, &error) != DOPPEL_OK) {
+    if (status == DOPPEL_OK && wants_nearest(job, item, verdict))
+        status = put_nearest(job, item, &error);
+    if (status != DOPPEL_OK) {
         message_error(&error);
         failure_reported = true;
-        return error.code;
+        return status;
     }
     text_put(&job->line, "\n");
     return job->line.failed ? DOPPEL_ERROR_MEMORY
