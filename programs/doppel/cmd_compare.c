@@ -406,7 +406,7 @@ static int get_side(const engine_command *e, const char *id, compared_side *side
     doppel_error error = {0};
     int code = engine_ended(doppel_engine_get(e->engine, doppel_slice_of(id), &list, &error), &error);
     if (code == EXIT_DONE && !list.count) {
-        message("%s: the index has no document with this id or URL", id);
+        message("%s: the index has no document with this id or URL%s", id, address_hint(id));
         code = EXIT_INPUT;
     } else if (code == EXIT_DONE && !list.stored[0].text.data) {
         explain_no_text(e, id, &list.stored[0]);

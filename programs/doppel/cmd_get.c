@@ -73,7 +73,7 @@ static bool only_counts(const engine_command *e) {
 }
 
 static int report_missing(const engine_command *e, const char *id) {
-    message("%s: the index has no document with this id or URL%s", id,
+    message("%s: the index has no document with this id or URL%s%s", id, address_hint(id),
             only_counts(e) ? "; it does not remember copies (--on-duplicate skip)" : "");
     return EXIT_INPUT;
 }

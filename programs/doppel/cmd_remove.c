@@ -91,7 +91,8 @@ static int report(const removal *r) {
     if (r->removed)
         tell_copies(r->name, copies);
     else if (!r->copy && !r->stays)
-        message("%.*s: the index has no document with this id or URL", (int)r->name.length, r->name.data);
+        message("%.*s: the index has no document with this id or URL%s", (int)r->name.length, r->name.data,
+                r->line ? "" : address_hint(r->name.data));
     return print_text(&out, EXIT_DONE);
 }
 

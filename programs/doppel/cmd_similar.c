@@ -83,7 +83,8 @@ static int find_query(const engine_command *e, similar_query *query, doppel_stor
         return EXIT_DONE;
     }
     if (!is_file(what)) {
-        message("%s: the index has no document with this id or URL, and there is no such file", what);
+        message("%s: the index has no document with this id or URL, and there is no such file%s", what,
+                address_hint(what));
         return EXIT_INPUT;
     }
     code = read_query(e->args, query);

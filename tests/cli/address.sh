@@ -64,3 +64,11 @@ echo "== nothing is fetched" >&2
 try doppel add --index new https://site.example/z
 echo "== other commands need a text" >&2
 try doppel dedup alone.jsonl -o out.jsonl
+echo "== an address without its scheme" >&2
+mkdir folder.site
+for command in check get remove similar dedup; do
+    place="--index new"
+    [ $command = dedup ] && place="-o out.jsonl"
+    try doppel $command $place site.example/p/5
+done
+try doppel check --index new folder.site/a.jsonl

@@ -148,11 +148,29 @@ bool check_split_keys(const cli_args *args) {
     return true;
 }
 
+/* HOST.TLD/PATH, where HOST.TLD is no folder. */
+const char *address_hint(const char *given) {
+    char host[256];
+    size_t length = strcspn(given, "/:@?*[ ");
+    const char *dot = memrchr(given, '.', length);
+    if (given[length] != '/' || length >= sizeof host || !dot || dot == given)
+        return "";
+    size_t last = (size_t)(given + length - dot - 1);
+    memcpy(host, given, length);
+    host[length] = 0;
+    for (size_t i = 1; i <= last; i++)
+        if (!isalpha((unsigned char)dot[i]))
+            return "";
+    return last < 2 || !access(host, F_OK) ? "" : "; an address begins with https://";
+}
+
 /* Something about a whole file. */
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
     bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
     bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
-    if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
+    if (closed && !strcmp(args->command->name, "check") && *address_hint(what->file))
+        message("%s: %s%s", what->file, what->message, address_hint(what->file));
+    else if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
     if (what->code != DOPPEL_OK)
         reported.whole_file = *what;
