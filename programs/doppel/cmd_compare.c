@@ -8,6 +8,7 @@
 #include "engine/engine_command.h"
 #include "report/diff.h"
 #include "report/pairs.h"
+#include "shared/address.h"
 #include "shared/choices.h"
 #include "shared/marked_text.h"
 
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 const cli_option compare_options[] = {
-    {"in", 0, OPTION_FILES, "FILE", "A and B are ids of documents in this file or folder"},
+    {"in", 0, OPTION_FILES, "FILE", "A and B are ids or URLs of documents in this file or folder"},
     {"removed", 0, OPTION_FILE, "LIST",
      "with --in or --index and A alone: why was it removed? Compare it with its original, which this list names, "
      "written by doppel dedup --removed LIST"},
@@ -134,7 +135,9 @@ static int read_side(const cli_args *args, const char *path, compared_side *side
 typedef struct id_search {
     compared_side *side[2];
     const char *id[2];
-    bool twice[2]; /* more than one document has the id */
+    char *address[2]; /* its canonical URL, which counts where no document has the id; NULL: it is no address */
+    bool by_url[2];   /* what was found has the URL only */
+    bool twice[2];    /* more than one document has the id, or the URL */
     /* For messages where no document has the id: */
     char *first;      /* the id of the first document */
     char *nearest[2]; /* the most similar id; NULL: none is similar, */
@@ -145,6 +148,7 @@ typedef struct id_search {
 typedef struct found_piece {
     enum { FOUND_DOCUMENT, FOUND_NEAR_ID, FOUND_FIRST_ID } kind;
     size_t which;         /* A or B */
+    bool by_url;          /* DOCUMENT */
     size_t apart;         /* NEAR_ID */
     size_t title, length; /* the bytes after it: a title, which may be empty, and a text or id */
 } found_piece;
@@ -223,7 +227,9 @@ static doppel_status find_id(void *state, const doppel_document *document, doppe
         const doppel_slice sought = doppel_slice_of(s->search->id[i]);
         found_piece piece = {.which = i};
         doppel_page page = {0};
-        if (sought.length == document->id.length && !memcmp(sought.data, document->id.data, sought.length)) {
+        bool same = sought.length == document->id.length && !memcmp(sought.data, document->id.data, sought.length);
+        piece.by_url = !same && has_address(document, s->search->address[i]);
+        if (same || piece.by_url) {
             status = doppel_document_text(s->reader, document, s->search->side[i]->content, &page);
             if (status == DOPPEL_OK)
                 status = write_piece(output, piece, document->title.data ? document->title : none, page.text);
@@ -238,6 +244,9 @@ static doppel_status find_id(void *state, const doppel_document *document, doppe
 }
 
 static bool keep_text(compared_side *side, const char *id, doppel_slice title, doppel_slice text) {
+    free(side->text);
+    free(side->id);
+    free(side->title);
     side->text = copy(text.data, text.length);
     side->id = copy(id, strlen(id));
     side->title = title.length ? strndup(title.data, title.length) : NULL;
@@ -257,6 +266,19 @@ static bool keep_near_id(id_search *search, const found_piece *piece, doppel_sli
     return (*kept = strndup(id.data, id.length)) != NULL;
 }
 
+/* Keeps a document; one with the id takes the place of those with the URL. False: no memory. */
+static bool keep_found(id_search *search, const found_piece *piece, doppel_slice title, doppel_slice text) {
+    size_t i = piece->which;
+    compared_side *side = search->side[i];
+    if (side->text && piece->by_url == search->by_url[i])
+        search->twice[i] = true;
+    if (side->text && (piece->by_url || !search->by_url[i]))
+        return true;
+    search->twice[i] = false;
+    search->by_url[i] = piece->by_url;
+    return keep_text(side, search->id[i], title, text);
+}
+
 /* doppel_work.emit */
 static doppel_status take_found(void *user, doppel_slice bytes) {
     id_search *search = user;
@@ -265,14 +287,11 @@ static doppel_status take_found(void *user, doppel_slice bytes) {
         memcpy(&piece, at, sizeof piece);
         at += sizeof piece;
         doppel_slice title = {at, piece.title}, text = {at + piece.title, piece.length};
-        compared_side *side = search->side[piece.which];
         bool fine = true;
         if (piece.kind != FOUND_DOCUMENT)
             fine = keep_near_id(search, &piece, text);
-        else if (side->text)
-            search->twice[piece.which] = true;
         else
-            fine = keep_text(side, search->id[piece.which], title, text);
+            fine = keep_found(search, &piece, title, text);
         if (!fine)
             return DOPPEL_ERROR_MEMORY;
     }
@@ -287,7 +306,7 @@ static bool is_made(const char *id) {
 
 /* Says that no document has an id, and what may have been meant. */
 static void report_no_id(const cli_args *args, const comparison *c, const id_search *search, size_t i) {
-    const char *id = search->id[i], *near = search->nearest[i];
+    const char *id = search->id[i], *near = search->nearest[i], *name = search->address[i] ? "id or URL" : "id";
     if (c->original && i == 1)
         message("%s: --in has no document with this id; it is the original: if it came from --against, give that file "
                 "with a second --in",
@@ -297,9 +316,10 @@ static void report_no_id(const cli_args *args, const comparison *c, const id_sea
                 "--id-key",
                 id, args_text(args, "removed"));
     else if (near)
-        message("%s: --in has no document with this id; did you mean %s?", id, near);
+        message("%s: --in has no document with this %s; did you mean %s?", id, name, near);
     else if (search->first)
-        message("%s: --in has no document with this id; the first id there is %s%s", id, search->first,
+        message("%s: --in has no document with this %s%s; the first id there is %s%s", id, name, address_hint(id),
+                search->first,
                 is_made(search->first) && !args_text(args, "id-key") ? "; --id-key KEY names the field with the ids"
                                                                      : "");
     else
@@ -317,6 +337,8 @@ static int read_by_id(const cli_args *args, comparison *c) {
         message("no memory");
         return EXIT_STORE;
     }
+    for (size_t i = 0; i < 2; i++)
+        search.address[i] = canonical_address(search.id[i]);
     int code = run_paths(paths, count, &options, &work, NULL), read = code;
     free(paths);
     for (size_t i = 0; i < 2 && read == EXIT_DONE; i++) {
@@ -325,11 +347,13 @@ static int read_by_id(const cli_args *args, comparison *c) {
         if (!search.side[i]->text)
             report_no_id(args, c, &search, i);
         else if (search.twice[i])
-            message("%s: --in has more than one document with this id", search.id[i]);
+            message("%s: --in has more than one document with this %s", search.id[i], search.by_url[i] ? "URL" : "id");
         else
             continue;
         code = EXIT_INPUT;
     }
+    free(search.address[0]);
+    free(search.address[1]);
     free(search.first);
     free(search.nearest[0]);
     free(search.nearest[1]);

@@ -5,6 +5,7 @@
 #include "common/message.h"
 #include "common/stored_json.h"
 #include "engine/verdicts.h"
+#include "shared/address.h"
 #include "shared/choices.h"
 
 #include <string.h>

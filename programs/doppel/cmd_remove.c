@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "common/message.h"
 #include "engine/engine_command.h"
+#include "shared/address.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #include "common/message.h"
 #include "common/stored_json.h"
 #include "engine/feed.h"
+#include "shared/address.h"
 #include "shared/choices.h"
 #include "similar_scan.h"
 

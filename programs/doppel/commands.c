@@ -171,7 +171,8 @@ static const cli_command commands[] = {
      "the JSON line (--print).\n"
      "If nothing is that similar, a line on stderr says so and, in a folder of up to 100,000 documents, names the "
      "nearest one; the exit code is 0.\n"
-     "With --in FILE the document is the one in that file (or folder, or several files) with this id, else the one in "
+     "With --in FILE the document is the one in that file (or folder, or several files) with this id, else with this "
+     "URL, else the one in "
      "the file of this name; --format and the keys are those of --in. Every document of --in is compared with it, so "
      "that nothing is missed, and copies have lines of their own: by default those that doppel dedup takes for copies. "
      "For repeated queries an index is faster: doppel "
@@ -276,8 +277,8 @@ static const cli_command commands[] = {
      stream_options, 0, 0, "takes no arguments", NULL, cmd_stream, READS_DOCUMENTS,
      "brokers in unique duplicates dead-letter index store group"},
     {"compare", "A B", "Compare two documents: every measure, what they share, and how they differ.",
-     "A and B are files with one document each; with --in FILE they are ids of its documents, with --index DIR ids of "
-     "documents of an index that keeps texts. On a terminal, what is in no shared passage is in colour (NO_COLOR=1 "
+     "A and B are files with one document each; with --in FILE they are ids or URLs of its documents, with --index DIR "
+     "those of an index that keeps texts. On a terminal, what is in no shared passage is in colour (NO_COLOR=1 "
      "turns this "
      "off); --html FILE writes a page with the passages side by side.\n"
      "Why was a document removed? --removed LIST compares it with its original, and says for what reason.",

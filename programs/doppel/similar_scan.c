@@ -1,9 +1,10 @@
-/* similar_scan.c - doppel similar --in: the inputs are read twice, first for the document with the given id, then to
- * compare each document with it, on all threads. Only the most similar are in memory. */
+/* similar_scan.c - doppel similar --in: the inputs are read twice, first for the document with the given id or URL,
+ * then to compare each document with it, on all threads. Only the most similar are in memory. */
 #include "similar_scan.h"
 
 #include "common/message.h"
 #include "common/progress.h"
+#include "shared/address.h"
 #include "shared/inputs.h"
 #include "shared/recipes.h"
 
@@ -19,9 +20,10 @@ typedef struct scan {
     size_t path_count;
     loaded_recipe loaded;
 
-    const char *id;   /* of the document, if it is one of the inputs; NULL: it is a file of its own */
+    const char *id;   /* of the document, if it is one of the inputs; NULL: it has no such id, */
+    char *address;    /* or it is the one with this canonical URL; both NULL: it is a file of its own */
     text_buffer text; /* of the document */
-    size_t found;     /* documents with that id, or of that file */
+    size_t found;     /* documents with that id or URL, or of that file */
     doppel_sketch query;
     scan_result *result;
 } scan;
@@ -61,13 +63,18 @@ static bool has_id(const doppel_document *document, const char *id) {
     return strlen(id) == document->id.length && !memcmp(id, document->id.data, document->id.length);
 }
 
+/* Whether it is the document that the others are compared with, or may be. */
+static bool is_query(const scan *s, const doppel_document *document) {
+    return s->id ? has_id(document, s->id) : has_address(document, s->address);
+}
+
 /* ---- the document ---- */
 
 /* doppel_work.document: writes the text of each that is meant, after its length. */
 static doppel_status find_text(void *state, const doppel_document *document, doppel_output *output) {
     const scanner *s = state;
     doppel_page page = {0};
-    if (s->scan->id && !has_id(document, s->scan->id))
+    if ((s->scan->id || s->scan->address) && !is_query(s->scan, document))
         return DOPPEL_OK;
     doppel_status status = doppel_document_text(s->reader, document, DOPPEL_CONTENT_MAIN, &page);
     if (status == DOPPEL_OK)
@@ -93,26 +100,40 @@ static void report_unopened(const doppel_error *what, void *user) {
         message_error(what);
 }
 
-/* Looks for the document by its id. */
-static int find_by_id(scan *s) {
+/* Looks for the document by s->id or, without one, by s->address. */
+static int find_in_inputs(scan *s) {
     doppel_work work = {.user = s, .begin = begin, .document = find_text, .end = end, .emit = take_text};
     doppel_input_options options = reading_options(s->args);
     doppel_input_counts counts = {0};
     doppel_error error = {0};
     options.bad = report_unopened;
     options.unseen = NULL;
-    s->id = s->args->operands[0];
     progress_begin("reading");
     doppel_status status = doppel_input_run(s->paths, s->path_count, &options, &work, &counts, &error);
     int code = reading_ended(status, &options, &error, &(doppel_input_counts){0});
     if (code == EXIT_DONE && counts.unopened)
         code = EXIT_INPUT;
     if (code == EXIT_DONE && s->found > 1) {
-        message("%s: --in has more than one document with this id", s->id);
+        message("%s: --in has more than one document with this %s", s->args->operands[0], s->id ? "id" : "URL");
         code = EXIT_INPUT;
     }
-    if (!s->found)
-        s->id = NULL;
+    return code;
+}
+
+/* Looks for the document by its id and, if there is none, by its URL: so the inputs are read once more for an address.
+ */
+static int find_by_name(scan *s) {
+    s->id = s->args->operands[0];
+    int code = find_in_inputs(s);
+    if (code != EXIT_DONE || s->found)
+        return code;
+    s->address = canonical_address(s->id);
+    s->id = NULL;
+    code = s->address ? find_in_inputs(s) : EXIT_DONE;
+    if (code == EXIT_DONE && !s->found) {
+        free(s->address);
+        s->address = NULL;
+    }
     return code;
 }
 
@@ -125,7 +146,7 @@ static int read_file(scan *s) {
     options.unseen = NULL;
     options.format = NULL;
     if (strcmp(path, "-") != 0 && access(path, R_OK)) {
-        message("%s: --in has no document with this id, and there is no such file", path);
+        message("%s: --in has no document with this id or URL, and there is no such file%s", path, address_hint(path));
         return EXIT_INPUT;
     }
     int code = run_paths(&path, 1, &options, &work, NULL);
@@ -151,8 +172,8 @@ static int find_document(scan *s) {
         message("--in - reads stdin, which can be read only once: compare it with a file, or give --in a file");
         return EXIT_USAGE;
     }
-    int code = reads_stdin(s) || from_stdin ? EXIT_DONE : find_by_id(s);
-    return code == EXIT_DONE && !s->id ? read_file(s) : code;
+    int code = reads_stdin(s) || from_stdin ? EXIT_DONE : find_by_name(s);
+    return code == EXIT_DONE && !s->id && !s->address ? read_file(s) : code;
 }
 
 /* ---- comparing ---- */
@@ -193,7 +214,7 @@ static doppel_status compare(void *state, const doppel_document *document, doppe
     doppel_sketch sketch;
     packed_hit hit;
     const doppel_slice strings[3] = {document->id, document->url, document->title};
-    if (s->scan->id && has_id(document, s->scan->id))
+    if (is_query(s->scan, document))
         return DOPPEL_OK;
     doppel_status status = doppel_document_text(s->reader, document, DOPPEL_CONTENT_MAIN, &page);
     if (status == DOPPEL_OK)
@@ -312,7 +333,7 @@ static int compare_all(scan *s) {
     if (status != DOPPEL_OK)
         message("%s", error.message[0] ? error.message : doppel_status_name(status));
     int code = status == DOPPEL_OK ? run_paths(s->paths, s->path_count, &options, &work, &counts) : exit_code(status);
-    s->result->documents = counts.documents > (s->id != NULL);
+    s->result->documents = counts.documents > (s->id || s->address);
     doppel_sketcher_free(sketcher);
     return code;
 }
@@ -332,6 +353,7 @@ int scan_inputs(const cli_args *args, const doppel_similar_options *options, con
     if (code == EXIT_DONE)
         code = compare_all(&s);
     text_free(&s.text);
+    free(s.address);
     free_recipe(&s.loaded);
     free(s.paths);
     return code;

@@ -100,3 +100,14 @@ doppel compare --removed removed.jsonl second
 doppel compare --in r.jsonl second
 doppel compare second first
 echo "exit $?"
+echo "== --in, by URL, unless it is an id"
+{
+    echo '{"id":"a","url":"http://www.site.example/p/1/","text":"the words of a page with an address"}'
+    echo '{"url":"https://site.example/p/2?utm_source=x","text":"the words of a page with another address"}'
+    echo '{"id":"b","url":"https://site.example/p/2/","text":"one more page with the address of another"}'
+    echo '{"id":"https://site.example/p/2/","url":"https://site.example/p/3","text":"an id that is an address"}'
+} >urls.jsonl
+doppel compare --in urls.jsonl --json https://site.example/p/1 https://site.example/p/2/ | grep -o '"text":"[^"]*"\|"id.":"[^"]*"\|"words.":[0-9]*'
+doppel compare --in urls.jsonl a https://site.example/p/2
+doppel compare --in urls.jsonl a https://site.example/none
+doppel compare --in urls.jsonl a site.example/p/1

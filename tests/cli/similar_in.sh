@@ -64,3 +64,15 @@ doppel similar --in t.csv --format csv --id-key nr --text-key body page.html --p
     doppel similar --in - a <a.jsonl
     echo "exit $?"
 } 2>&1
+echo "== by URL, unless it is an id; the other one with this URL is an answer then"
+head -n 2 a.jsonl >urls.jsonl
+printf '{"nr":"http://example.org/b","url":"https://www.example.org/a/","body":"%s"}\n' "$text 201" >>urls.jsonl
+ask_urls() {
+    doppel similar --in urls.jsonl --id-key nr --text-key body --print text --similarity 0.5 "$@"
+    echo "exit $?"
+}
+ask_urls http://example.org/b
+ask_urls 'https://www.example.org/b?utm_source=x'
+ask_urls https://example.org/a
+ask_urls https://example.org/none
+ask_urls example.org/a

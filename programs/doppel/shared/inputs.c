@@ -4,6 +4,7 @@
 #include "common/embed.h"
 #include "common/message.h"
 #include "common/progress.h"
+#include "shared/address.h"
 #include "shared/outputs.h"
 
 #include <ctype.h>
@@ -146,22 +147,6 @@ bool check_split_keys(const cli_args *args) {
             }
     }
     return true;
-}
-
-/* HOST.TLD/PATH, where HOST.TLD is no folder. */
-const char *address_hint(const char *given) {
-    char host[256];
-    size_t length = strcspn(given, "/:@?*[ ");
-    const char *dot = memrchr(given, '.', length);
-    if (given[length] != '/' || length >= sizeof host || !dot || dot == given)
-        return "";
-    size_t last = (size_t)(given + length - dot - 1);
-    memcpy(host, given, length);
-    host[length] = 0;
-    for (size_t i = 1; i <= last; i++)
-        if (!isalpha((unsigned char)dot[i]))
-            return "";
-    return last < 2 || !access(host, F_OK) ? "" : "; an address begins with https://";
 }
 
 /* Something about a whole file. */

@@ -37,10 +37,6 @@ void warn_unseen_option(const char *key, void *args);
  * keys of an option are one word. */
 bool check_split_keys(const cli_args *args);
 
-/* What to add to a message about something that is not there: a hint if it looks like an address of the web without its
- * scheme, else "". */
-const char *address_hint(const char *given);
-
 /* The options of the command line as doppel_input_run takes them. */
 doppel_input_options reading_options(const cli_args *args);
 
