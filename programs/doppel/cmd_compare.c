@@ -4,6 +4,7 @@
  * list of removed documents (--removed), B is the one that A was removed for. */
 #include "commands.h"
 #include "common/message.h"
+#include "common/progress.h"
 #include "common/stored_json.h"
 #include "engine/engine_command.h"
 #include "report/diff.h"
@@ -362,15 +363,24 @@ static int read_by_id(const cli_args *args, comparison *c) {
 
 /* ---- the original, in a list of removed documents ---- */
 
-/* doppel_work.document: a line of the list, whose originalId is read as its text. */
+/* The reading of the list. */
+typedef struct list_search {
+    comparison *c;
+    bool is_list;       /* a line names an original, or there is no line */
+    doppel_error first; /* the first bad line */
+} list_search;
+
+/* doppel_work.document: a line of the list. What doppel add printed of an original has none. */
 static doppel_status find_removed(void *state, const doppel_document *d, doppel_output *output) {
     (void)output;
-    comparison *c = state;
+    list_search *search = state;
+    comparison *c = search->c;
     const char *id = c->given[0];
-    if (c->original || d->id.length != strlen(id) || memcmp(d->id.data, id, d->id.length) != 0)
+    doppel_slice original = d->extra[0], reason = d->extra[1], similarity = d->extra[2];
+    search->is_list = search->is_list || original.data;
+    if (c->original || !original.data || d->id.length != strlen(id) || memcmp(d->id.data, id, d->id.length) != 0)
         return DOPPEL_OK;
-    doppel_slice reason = d->extra[0], similarity = d->extra[1];
-    c->original = strndup(d->text.data, d->text.length);
+    c->original = strndup(original.data, original.length);
     c->reason = strndup(reason.data ? reason.data : "", reason.data ? reason.length : 0);
     char digits[32] = "";
     if (similarity.data && similarity.length && similarity.length < sizeof digits) {
@@ -380,22 +390,50 @@ static doppel_status find_removed(void *state, const doppel_document *d, doppel_
     return c->original && c->reason ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-/* Finds out what A was removed for. */
-static int read_removed(const cli_args *args, comparison *c) {
-    static const char *const extra[] = {"reason", "similarity"};
-    const char *path = args_text(args, "removed");
-    doppel_work work = {.user = c, .document = find_removed};
+/* doppel_input_options.bad */
+static void note_bad_line(const doppel_error *what, void *user) {
+    list_search *search = user;
+    if (!what->line && what->code != DOPPEL_OK)
+        message_error(what);
+    else if (what->code != DOPPEL_OK && search->first.code == DOPPEL_OK)
+        search->first = *what;
+}
+
+/* Reads the list. Its only text are ids. */
+static int read_list(const cli_args *args, list_search *search, const char *path) {
+    static const char *const extra[] = {"originalId", "reason", "similarity"};
+    doppel_work work = {.user = search, .document = find_removed};
     doppel_input_options options = reading_options(args);
+    doppel_input_counts counts = {0};
+    doppel_error error = {0};
     options.threads = 1;
     options.format = "jsonl";
-    options.id_key = "id";
-    options.text_key = "originalId";
+    options.id_key = options.text_key = "id";
     options.html_key = NULL;
     options.extra_keys = extra;
     options.extra_count = sizeof extra / sizeof *extra;
     options.unseen = NULL;
-    int code = run_paths(&path, 1, &options, &work, NULL);
-    if (code == EXIT_DONE && !c->original) {
+    options.strict = options.refuse_bad = false;
+    options.bad = note_bad_line;
+    options.user = search;
+    progress_begin("reading");
+    doppel_status status = doppel_input_run(&path, 1, &options, &work, &counts, &error);
+    int code = reading_ended(status, &options, &error, &(doppel_input_counts){0});
+    search->is_list = search->is_list || !(counts.documents + counts.bad);
+    return code == EXIT_DONE && counts.unopened ? EXIT_INPUT : code;
+}
+
+/* Finds out what A was removed for. */
+static int read_removed(const cli_args *args, comparison *c) {
+    const char *path = args_text(args, "removed");
+    list_search search = {.c = c};
+    int code = read_list(args, &search, path);
+    if (code == EXIT_DONE && !search.is_list) {
+        message("%s: not a list that doppel dedup --removed wrote", path);
+        code = EXIT_INPUT;
+    } else if (code == EXIT_DONE && !c->original) {
+        if (search.first.code != DOPPEL_OK)
+            message_error(&search.first);
         /* It may be misspelt. */
         c->given[1] = c->given[0];
         if (args_text(args, "in"))

@@ -20,9 +20,9 @@ typedef struct scan_result {
     bool documents;   /* there are documents to compare with */
 } scan_result;
 
-/* Compares the document that the operand names, by its id or URL in the files of --in or as a file, with those of --in: those
- * of at least the similarity of `options` are found, and one less similar than `wider` is not even the nearest. Returns
- * an exit code. Free the result in any case. */
+/* Compares the document that the operand names, by its id or URL in the files of --in or as a file, with those of --in:
+ * those of at least the similarity of `options` are found, and one less similar than `wider` is not even the nearest.
+ * Returns an exit code. Free the result in any case. */
 int scan_inputs(const cli_args *args, const doppel_similar_options *options, const doppel_similar_options *wider,
                 scan_result *result);
 void scan_free(scan_result *result);

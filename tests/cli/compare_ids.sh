@@ -111,3 +111,21 @@ doppel compare --in urls.jsonl --json https://site.example/p/1 https://site.exam
 doppel compare --in urls.jsonl a https://site.example/p/2
 doppel compare --in urls.jsonl a https://site.example/none
 doppel compare --in urls.jsonl a site.example/p/1
+echo "== --removed with another list: what was kept, verdicts, nothing, half a list"
+doppel dedup -q r.jsonl -o kept.jsonl
+sed 's/"id"/"sku"/' kept.jsonl >sku.jsonl
+: >none.jsonl
+{
+    echo '{"id":"half'
+    cat removed.jsonl
+} >half.jsonl
+doppel add --index verdicts r.jsonl -q -o verdicts.jsonl
+for list in kept sku none; do
+    doppel compare --in r.jsonl --removed $list.jsonl second
+    echo "exit $?"
+done
+doppel compare --in r.jsonl --removed verdicts.jsonl second | head -n 1
+doppel compare --in r.jsonl --removed verdicts.jsonl first
+doppel compare --in r.jsonl --removed half.jsonl second | head -n 1
+doppel compare --in r.jsonl --removed half.jsonl first
+doppel compare --in r.jsonl --removed nowhere.jsonl first
