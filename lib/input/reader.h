@@ -205,7 +205,8 @@ typedef struct dp_refusal {
     uint64_t first_documents, first_bad; /* of the first records */
     uint64_t files;                      /* that were refused */
     bool first;                          /* the first records were judged */
-    bool refused;                        /* the inputs were refused: `error` says why */
+    bool refused;                        /* the inputs were refused: `error` says why, */
+    bool whole_file;                     /* and it is about a whole file */
     doppel_error error;
 } dp_refusal;
 

@@ -239,6 +239,7 @@ static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
     }
     dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
     if (hint->whole_file || (!hint->first.line && !counts->documents && counts->bad == 1)) {
+        refusal->whole_file = hint->whole_file;
         say(&refusal->error, "%s", hint->first.message);
         return;
     }
@@ -320,6 +321,8 @@ static void check_all(dp_refusal *refusal) {
     if (refusal->files > 1)
         say(&refusal->error, " (and %llu more file%s like it)", (unsigned long long)(refusal->files - 1),
             refusal->files == 2 ? "" : "s");
+    if (refusal->refused && refusal->whole_file && refusal->all.documents)
+        say(&refusal->error, "; --allow-bad continues without %s", refusal->files > 1 ? "them" : "it");
 }
 
 doppel_status dp_refusal_check(dp_refusal *refusal, bool all) {

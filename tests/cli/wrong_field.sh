@@ -119,3 +119,13 @@ doppel dedup news.csv --text-key headlin,body --strict -o news.out
 ls news.out 2>/dev/null
 doppel dedup news.csv --text-key headlin,body --allow-bad -o news.out
 doppel dedup news.csv --text-key body --against news.tsv --against-text-key boddy -o news2.out
+
+echo "== a table without a text, alone and beside records that have one"
+mkdir mixed
+head -n 2 good.jsonl >mixed/good.jsonl
+printf 'nr,name\n1,a name of some words\n' >mixed/table.csv
+try dedup mixed/table.csv -o out
+try dedup mixed -o out
+try dedup mixed -o out --allow-bad
+cp mixed/table.csv mixed/before.csv
+try dedup mixed -o out
