@@ -248,14 +248,17 @@ static bool long_header(dp_reader *reader, dp_unit *unit, const dp_raw_record *a
     return at->length && unit->block.first && dp_reader_too_long(reader, unit, at);
 }
 
-/* The column whose name is most like that of a key, within two edits or so; length 0: none is. */
+/* The column whose name is most like that of a key, ignoring case or within two edits or so; length 0: none is. */
 static doppel_slice similar_column(csv_row row, doppel_slice key) {
     doppel_slice name, best = {"", 0};
     size_t least = SIZE_MAX, distance;
     while (next_cell(&row, &name)) {
         name = dp_slice_trim(name);
-        if (doppel_levenshtein(key, name, SIZE_MAX, &distance) == DOPPEL_OK && distance < least &&
-            4 * distance <= name.length + 1) {
+        if (doppel_levenshtein(key, name, SIZE_MAX, &distance) != DOPPEL_OK)
+            continue;
+        if (name.length == key.length && !strncasecmp(name.data, key.data, key.length))
+            distance = 0;
+        if (distance < least && 4 * distance <= name.length + 1) {
             least = distance;
             best = name;
         }

@@ -443,7 +443,14 @@ static bool note_value(cli_args *args, size_t i, const char *value) {
         message("no memory");
         return false;
     } else if (args->values[i]) {
-        message("--%s is given twice; give it once", option->name);
+        size_t length = strlen(option->name);
+        bool keys = length > 4 && !strcmp(option->name + length - 4, "-key") && strcmp(args->values[i], value) != 0 &&
+                    strcmp(option->name, "verdict-key") != 0;
+        if (keys)
+            message("--%s is given twice; give it once: --%s %s,%s", option->name, option->name, args->values[i],
+                    value);
+        else
+            message("--%s is given twice; give it once", option->name);
         return false;
     }
     args->values[i] = value;

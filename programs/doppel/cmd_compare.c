@@ -208,7 +208,8 @@ static bool has_file_name(doppel_slice id, doppel_slice name) {
 /* By how much an id differs from the one that is searched; SIZE_MAX: too much for a slip of the hand. */
 static doppel_status measure_id(doppel_slice id, doppel_slice sought, size_t *apart) {
     size_t most = sought.length / 4 + 1, longer = id.length > sought.length ? id.length : sought.length;
-    *apart = same_end(id, sought) || has_file_name(id, sought) ? 0 : SIZE_MAX;
+    bool same_letters = id.length == sought.length && !strncasecmp(id.data, sought.data, id.length);
+    *apart = same_letters || same_end(id, sought) || has_file_name(id, sought) ? 0 : SIZE_MAX;
     if (!*apart || longer - (id.length + sought.length - longer) > most)
         return DOPPEL_OK;
     doppel_status status = doppel_levenshtein(id, sought, most, apart);

@@ -36,3 +36,14 @@ $(doppel --version)
 END
 done
 doppel 2>&1 | awk 'END { print (NR <= 25 ? "a screen" : NR " lines") }'
+echo "== files, columns and ids: ignoring case" >&2
+mkdir files
+echo '{"id":"Article-17","text":"one two three"}' >files/news.jsonl
+printf 'nr,Body Text\n1,one two three\n' >files/table.csv
+for file in files/News.jsonl files/nwes.jsonl files/news.json files/table.csv.gz files/a.jsonl files/ none/news.jsonl; do
+    doppel dedup $file -o b.jsonl
+done
+doppel dedup files/table.csv --text-key 'BODY TEXT' -o b.jsonl
+doppel compare --in files/news.jsonl ARTICLE-17 article-18
+doppel dedup files/table.csv --text-key nr --text-key 'Body Text' -o b.jsonl
+doppel stream --brokers a --in x --unique y --verdict-key a --verdict-key b

@@ -8,6 +8,7 @@
 #include "shared/outputs.h"
 
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -149,12 +150,59 @@ bool check_split_keys(const cli_args *args) {
     return true;
 }
 
+/* Whether the name of a file may be a slip for another one; two with the same ending are compared without it. */
+static bool is_near_name(const char *word, const char *name) {
+    const char *ends[] = {strrchr(word, '.'), strrchr(name, '.')};
+    char stems[2][256];
+    bool same_ending = ends[0] && ends[1] && !strcmp(ends[0], ends[1]);
+    const char *near = stems[1];
+    snprintf(stems[0], sizeof stems[0], "%.*s", (int)(same_ending ? ends[0] - word : (ptrdiff_t)strlen(word)), word);
+    snprintf(stems[1], sizeof stems[1], "%.*s", (int)(same_ending ? ends[1] - name : (ptrdiff_t)strlen(name)), name);
+    return nearest_name(stems[0], &near, 1) != NULL || !strcasecmp(word, name);
+}
+
+/* The name in the folder of a missing file that was probably meant, put into `best`; false: none was. */
+static bool find_near_file(const char *path, char best[256]) {
+    const char *slash = strrchr(path, '/'), *word = slash ? slash + 1 : path;
+    char folder[sizeof reported.file] = ".";
+    size_t least = SIZE_MAX, apart;
+    if (slash)
+        snprintf(folder, sizeof folder, "%.*s/", (int)(slash - path), path);
+    DIR *open = *word ? opendir(folder) : NULL;
+    for (const struct dirent *one; open && (one = readdir(open));) {
+        if (*one->d_name == '.' || !is_near_name(word, one->d_name) ||
+            doppel_levenshtein(doppel_slice_of(word), doppel_slice_of(one->d_name), SIZE_MAX, &apart) != DOPPEL_OK)
+            continue;
+        if (apart < least || (apart == least && strcmp(one->d_name, best) < 0)) {
+            snprintf(best, 256, "%s", one->d_name);
+            least = apart;
+        }
+    }
+    if (open)
+        closedir(open);
+    return least != SIZE_MAX;
+}
+
+/* Says that a file could not be opened and, if it is not there, what may have been meant. */
+static void report_closed(const doppel_error *what, const cli_args *args) {
+    const char *hint = strcmp(args->command->name, "check") != 0 ? "" : address_hint(what->file);
+    const char *slash = strrchr(what->file, '/');
+    char near[256];
+    if (!access(what->file, F_OK) || errno != ENOENT)
+        message_error(what);
+    else if (find_near_file(what->file, near))
+        message("%s: %s; did you mean %.*s%s?", what->file, what->message, slash ? (int)(slash + 1 - what->file) : 0,
+                what->file, near);
+    else
+        message("%s: %s%s", what->file, what->message, hint);
+}
+
 /* Something about a whole file. */
 static void on_bad_file(const doppel_error *what, const cli_args *args) {
     bool is_path = strcmp(what->file, "-") != 0 && strncmp(what->file, "...", 3) != 0 && !strstr(what->file, "://");
     bool closed = what->code != DOPPEL_OK && is_path && access(what->file, R_OK);
-    if (closed && !strcmp(args->command->name, "check") && *address_hint(what->file))
-        message("%s: %s%s", what->file, what->message, address_hint(what->file));
+    if (closed)
+        report_closed(what, args);
     else if (what->code != DOPPEL_OK || reported.repaired_files++ < MOST_REPORTED)
         message_error(what);
     if (what->code != DOPPEL_OK)
