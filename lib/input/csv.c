@@ -233,7 +233,7 @@ static bool bad_header(dp_reader *reader, dp_unit *unit, const dp_raw_record *at
     if (!unit->block.first)
         return false;
     if (reader->options->refuse_bad && !reader->options->strict) {
-        dp_counts_bad_file(dp_unit_counts(unit), at->file, why);
+        dp_counts_bad_file(dp_unit_counts(unit), at->file, why, true);
         return false;
     }
     dp_reader_bad_file(reader, unit, at->file, "%s", why);

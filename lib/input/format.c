@@ -87,7 +87,7 @@ static bool refuse_plain(const dp_reader *reader, dp_unit *unit, const char *fil
         dp_reader_bad_file(reader, unit, file, "%s", why.message);
     } else {
         dp_unit_counts(unit)->records = true;
-        dp_counts_bad_file(dp_unit_counts(unit), file, why.message);
+        dp_counts_bad_file(dp_unit_counts(unit), file, why.message, false);
     }
     return true;
 }

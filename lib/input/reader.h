@@ -169,7 +169,8 @@ typedef struct dp_hint {
     char fields[200];   /* names, separated by commas */
     char key[64];       /* the field with the longest string, which may be the text */
     size_t longest;
-    bool whole_file; /* `first` is about the whole file, and says it all */
+    bool whole_file; /* `first` is about the whole file, and says it all, */
+    bool left_out;   /* which is left out where bad input is allowed */
 } dp_hint;
 
 typedef struct dp_file_counts {
@@ -183,8 +184,9 @@ typedef struct dp_file_counts {
 /* Notes what is bad with a record; no memory for it is no failure. */
 void dp_counts_bad(dp_file_counts *counts, const doppel_error *why);
 
-/* The same of a file that is not read at all, and is not reported elsewhere. */
-void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why);
+/* The same of a file that is not read at all, and is not reported elsewhere; left_out: where bad input is allowed, too.
+ */
+void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why, bool left_out);
 
 /* Notes the fields of a record, a JSON object that was read, which has neither a text nor a page. */
 void dp_counts_lacks_text(dp_file_counts *counts, const char *record, size_t length);
@@ -206,7 +208,7 @@ typedef struct dp_refusal {
     uint64_t files;                      /* that were refused */
     bool first;                          /* the first records were judged */
     bool refused;                        /* the inputs were refused: `error` says why, */
-    bool whole_file;                     /* and it is about a whole file */
+    bool left_out;                       /* and it is about a file that is left out where bad input is allowed */
     doppel_error error;
 } dp_refusal;
 

@@ -26,12 +26,14 @@ void dp_counts_bad(dp_file_counts *counts, const doppel_error *why) {
     }
 }
 
-void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why) {
+void dp_counts_bad_file(dp_file_counts *counts, const char *file, const char *why, bool left_out) {
     doppel_error error = {0};
     dp_fail_at(&error, DOPPEL_ERROR_IO, file, 0, "%s", why);
     dp_counts_bad(counts, &error);
-    if (counts->hint)
+    if (counts->hint) {
         counts->hint->whole_file = true;
+        counts->hint->left_out = counts->hint->left_out || left_out;
+    }
 }
 
 /* After a string whose opening quote stands at p. */
@@ -152,6 +154,7 @@ static void add_hint(dp_file_counts *to, const dp_hint *from) {
     }
     hint->lacking += from->lacking;
     hint->whole_file = hint->whole_file || from->whole_file;
+    hint->left_out = hint->left_out || from->left_out;
     if (from->longest > hint->longest) {
         hint->longest = from->longest;
         memcpy(hint->key, from->key, sizeof hint->key);
@@ -239,7 +242,7 @@ static void explain(dp_refusal *refusal, const dp_file_counts *counts) {
     }
     dp_fail_at(&refusal->error, DOPPEL_ERROR_INPUT, hint->first.file, 0, "%s", "");
     if (hint->whole_file || (!hint->first.line && !counts->documents && counts->bad == 1)) {
-        refusal->whole_file = hint->whole_file;
+        refusal->left_out = hint->left_out;
         say(&refusal->error, "%s", hint->first.message);
         return;
     }
@@ -321,7 +324,7 @@ static void check_all(dp_refusal *refusal) {
     if (refusal->files > 1)
         say(&refusal->error, " (and %llu more file%s like it)", (unsigned long long)(refusal->files - 1),
             refusal->files == 2 ? "" : "s");
-    if (refusal->refused && refusal->whole_file && refusal->all.documents)
+    if (refusal->refused && refusal->left_out && refusal->all.documents)
         say(&refusal->error, "; --allow-bad continues without %s", refusal->files > 1 ? "them" : "it");
 }
 
