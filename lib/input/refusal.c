@@ -325,7 +325,7 @@ static void check_all(dp_refusal *refusal) {
         say(&refusal->error, " (and %llu more file%s like it)", (unsigned long long)(refusal->files - 1),
             refusal->files == 2 ? "" : "s");
     if (refusal->refused && refusal->left_out && refusal->all.documents)
-        say(&refusal->error, "; --allow-bad continues without %s", refusal->files > 1 ? "them" : "it");
+        say(&refusal->error, "; --allow-bad continues without them");
 }
 
 doppel_status dp_refusal_check(dp_refusal *refusal, bool all) {
