@@ -224,7 +224,7 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
     pthread_mutex_lock(&r->all->analysis);
     if (result)
         *status = run_analyse(&input, result, error);
-    if (*status == DOPPEL_OK && r->several && !limit)
+    if (*status == DOPPEL_OK && r->several && result->whole)
         find_rows(r);
     if (result)
         result->users = 1;

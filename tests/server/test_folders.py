@@ -147,6 +147,13 @@ class Folders(RunTest):
         self.assertEqual((run["state"], run["documents"], run["unread"]), ("done", 9, []))
         self.delete(run)
 
+    def test_few_long_rows_stay_rows(self):
+        """More bytes than the first step of the analysis takes, in fewer documents than it reads."""
+        files = {name: ("id,text\n" + "".join(f"{name}{number}," + " ".join(words.text(f"{name}{number}/{part}") for part in range(20)) + "\n"
+                                              for number in range(120))).encode() for name in ("a.csv", "b.csv")}
+        self.assertGreater(sum(len(body) for body in files.values()), 1 << 19)
+        self.expect_the_same(files, [*files], "kept.csv")
+
     def test_a_key_has_no_effect_on_text(self):
         run = self.send({"a.txt": words.text("a").encode(), "b.jsonl": jsonl([{"body": words.text("b")}])}, "?textKey=body")
         self.assertEqual(run["state"], "failed")
