@@ -28,11 +28,8 @@ enum {
     ENTRY_BYTES = 4096, /* that a file or folder takes on a disk, at least */
     NAME_MOST = RUN_ID_SHOWN,
     EXTRA_MOST = 64 << 10, /* bytes of a long name, or of pax records */
-    INPUTS_MOST = 1000,    /* files and folders at the top */
-    TEXT_FREE = 1 << 20    /* bytes that a Word document may unpack to at any ratio, as bodies.c allows */
+    INPUTS_MOST = 1000     /* files and folders at the top */
 };
-
-#define RECORD_MOST ((size_t)64 << 20) /* the library's limit of a part of a Word document */
 
 /* What an entry of the archive is. */
 typedef enum entry_kind { ENTRY_SKIPPED, ENTRY_FILE, ENTRY_NAME, ENTRY_PAX } entry_kind;
@@ -314,18 +311,17 @@ static void note_limit(const doppel_error *what, void *user) {
 static bool check_word(archive *a) {
     arriving_file *p = &a->arriving;
     uint64_t ratio = a->request->service->options.max_ratio, text = 0;
-    uint64_t allowed = ratio ? TEXT_FREE + ratio * p->bytes : RECORD_MOST;
     bool too_long = false;
     const doppel_input_options reads = {.size = sizeof reads,
                                         .threads = 1,
-                                        .max_record = allowed < RECORD_MOST ? (size_t)allowed : RECORD_MOST,
+                                        .max_record = run_max_record(p->bytes, ratio),
                                         .bad = note_limit,
                                         .user = &too_long};
     const doppel_work work = {.user = &text, .document = count_text};
     const char *path = p->path;
     if (doppel_input_run(&path, 1, &reads, &work, NULL, NULL) == DOPPEL_ERROR_MEMORY)
         return no_memory(a);
-    if (too_long && reads.max_record < RECORD_MOST)
+    if (too_long && reads.max_record < RUN_RECORD)
         refuse(a, true, "it unpacks to more than %llu times its size, which the server does not allow",
                (unsigned long long)ratio);
     return charge(a, text);
