@@ -45,8 +45,8 @@ typedef struct arriving_file {
     char packed[BODY_BEGINNING]; /* how it begins, as it arrives */
     char plain[BODY_BEGINNING];  /* and decompressed */
     size_t packed_length, plain_length;
-    char refusal[256]; /* why it is left out; empty: it is not */
-    bool only_here;    /* the command may be able to read it */
+    char refusal[256];     /* why it is left out; empty: it is not */
+    bool command_may_read; /* the command may be able to read it */
 } arriving_file;
 
 struct archive {
@@ -134,9 +134,9 @@ static bool count_received(archive *a, int64_t bytes) {
 }
 
 /* Lists a file that is left out. */
-static bool leave_out(archive *a, const char *why, bool only_here) {
+static bool leave_out(archive *a, const char *why, bool command_may_read) {
     file_run *run = a->run;
-    run_unread item = {.file = a->name.data, .why = (char *)(uintptr_t)why, .only_here = only_here};
+    run_unread item = {.file = a->name.data, .why = (char *)(uintptr_t)why, .command_may_read = command_may_read};
     pthread_mutex_lock(&run->all->lock);
     run_unread_add(&run->left_out, &item);
     bool failed = run->left_out.failed;
@@ -186,7 +186,7 @@ static void set_header_name(archive *a) {
 
 /* ---- a file as it arrives ---- */
 
-__attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool only_here, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool command_may_read, const char *format, ...) {
     arriving_file *p = &a->arriving;
     va_list list;
     if (*p->refusal)
@@ -194,7 +194,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool only_h
     va_start(list, format);
     vsnprintf(p->refusal, sizeof p->refusal, format, list);
     va_end(list);
-    p->only_here = only_here;
+    p->command_may_read = command_may_read;
 }
 
 static void refuse_body(archive *a, body_result result) {
@@ -365,7 +365,7 @@ static bool give_up(archive *a) {
     arriving_file *p = &a->arriving;
     unlink(p->path);
     a->charged -= p->bytes;
-    return leave_out(a, p->refusal, p->only_here) && count_received(a, -(int64_t)p->bytes);
+    return leave_out(a, p->refusal, p->command_may_read) && count_received(a, -(int64_t)p->bytes);
 }
 
 static bool end_file(archive *a) {

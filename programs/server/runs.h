@@ -41,9 +41,9 @@ enum {
 };
 
 typedef struct run_unread {
-    char *file, *why; /* file: as in ids */
-    uint64_t line;    /* 0: none */
-    bool only_here;   /* `doppel dedup` may be able to read it */
+    char *file, *why;      /* file: as in ids */
+    uint64_t line;         /* 0: none */
+    bool command_may_read; /* `doppel dedup` may be able to read it */
 } run_unread;
 
 /* Starts as all zero. */

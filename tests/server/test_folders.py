@@ -114,7 +114,7 @@ class Folders(RunTest):
         self.assertEqual(run["bad"], 4)
         for one in run["unread"]:
             self.assertIn(one["why"], said)
-            self.assertFalse(one["onlyHere"])
+            self.assertFalse(one["commandMayRead"])
         self.assertEqual(run["fields"][0]["name"], "text")
         # The groups show the ids of the command.
         self.assertIn("mixed/alice.docx", [one["id"] for one in run["largest"]])
@@ -163,7 +163,7 @@ class Folders(RunTest):
     def test_nothing_can_be_read(self):
         run = self.send({"d/bin.dat": b"ab\0cd" * 50, "d/x.pdf": b"%PDF-1.4 nonsense"})
         self.assertEqual(run["state"], "failed")
-        self.assertEqual([(one["file"], one["onlyHere"]) for one in run["unread"]], [("d/bin.dat", False), ("d/x.pdf", True)])
+        self.assertEqual([(one["file"], one["commandMayRead"]) for one in run["unread"]], [("d/bin.dat", False), ("d/x.pdf", True)])
         self.delete(run)
 
     def test_one_request(self):
@@ -233,7 +233,7 @@ class Folders(RunTest):
                  "b/bomb.docx": docx("word " * (6 << 20)), "b/tags.docx": docx("<w:x/>" * (5 << 20))}
         run = self.send({"b/fine.txt": text, **bombs})
         self.assertEqual((run["state"], run["documents"], run["bad"]), ("done", 1, len(bombs)), run["why"])
-        self.assertEqual({one["file"]: one["onlyHere"] for one in run["unread"]}, {name: True for name in bombs})
+        self.assertEqual({one["file"]: one["commandMayRead"] for one in run["unread"]}, {name: True for name in bombs})
         self.assertEqual(run["received"], len(text))
         self.delete(run)
         self.wait_until_gone()
@@ -242,7 +242,7 @@ class Folders(RunTest):
         self.assertIn("times its size", answer[2]["detail"])
         # A Word document that is damaged in itself is left to the library, which says why, like the command.
         run = self.send({"b/fine.txt": text, "b/x.docx": b"PK\x03\x04" + bytes(40)})
-        self.assertEqual([one["onlyHere"] for one in run["unread"]], [False])
+        self.assertEqual([one["commandMayRead"] for one in run["unread"]], [False])
         self.delete(run)
 
     def test_limits(self):

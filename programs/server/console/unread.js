@@ -30,4 +30,4 @@ export function unreadCard({unread, bad, archive}) {
 }
 
 // Whether the command reads what the server does not, so that it may give another result.
-export const commandReadsMore = ({unread}) => unread.some(one => one.onlyHere);
+export const commandReadsMore = ({unread}) => unread.some(one => one.commandMayRead);
