@@ -341,7 +341,7 @@ static bool add_input(archive *a) {
     if (!run->fields_path && has_fields(path))
         run->fields_path = strdup(path);
     path[length] = 0;
-    for (size_t i = 0; i < run->input_count; i++)
+    for (size_t i = run->input_count; i-- > 0;) /* most often it is the last one */
         if (!strcmp(run->inputs[i], path))
             return true;
     if (run->input_count == INPUTS_MOST) {
@@ -455,6 +455,8 @@ static bool take_pax_records(archive *a) {
     return true;
 }
 
+static const char sparse_refused[] = "a sparse file, which the server does not read";
+
 /* A file whose content is in the archive; one with a name that cannot be used is left out. */
 static bool begin_entry_file(archive *a) {
     const char *why = refusal_of_name(&a->name);
@@ -463,9 +465,19 @@ static bool begin_entry_file(archive *a) {
     if (folder)
         return true;
     if (why || a->is_sparse)
-        return leave_out(a, why ? why : "a sparse file, which the server does not read", true);
+        return leave_out(a, why ? why : sparse_refused, true);
     a->kind = ENTRY_FILE;
     return begin_file(a);
+}
+
+/* A sparse file of GNU tar. A long list of its parts goes on after the header, where no size says so. */
+static bool begin_sparse_file(archive *a) {
+    enum { GOES_ON = 482 };
+    if (!a->block[GOES_ON])
+        return leave_out(a, sparse_refused, true);
+    request_problem(a->request, PROBLEM_TYPE, NULL,
+                    "the archive has a sparse file, which the server does not read: make it without --sparse");
+    return false;
 }
 
 static bool begin_entry(archive *a) {
@@ -474,6 +486,7 @@ static bool begin_entry(archive *a) {
     if (type == 'L' || type == 'x') {
         a->kind = type == 'L' ? ENTRY_NAME : ENTRY_PAX;
         a->extra.length = 0;
+        text_reserve(&a->extra, 1); /* it may stay empty */
         return a->left <= EXTRA_MOST || damaged(a, "a name or a pax record is too long");
     }
     if (type == 'g' || type == 'K' || type == 'V')
@@ -484,6 +497,8 @@ static bool begin_entry(archive *a) {
         return no_memory(a);
     if (!type || type == '0' || type == '7')
         return begin_entry_file(a);
+    if (type == 'S')
+        return begin_sparse_file(a);
     /* Folders are made as files need them; devices and pipes below a folder are left out by the command, too. */
     return (type >= '3' && type <= '6') || leave_out(a, "a link, or an entry that is no file", true);
 }

@@ -191,6 +191,20 @@ class Folders(RunTest):
         self.assertEqual((run["inputs"], run["documents"], run["unread"]), (["a", "c.txt"], 2, []))
         self.delete(run)
 
+    def test_sparse_files(self):
+        """They are left out; where the list of their parts goes on after the header, the archive is refused."""
+        for goes_on in (0, 1):
+            header = bytearray(entry("sparse.txt", b"S").tobuf(tarfile.GNU_FORMAT))
+            header[482] = goes_on
+            header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+            body = bytes(header) + tar({"a.txt": words.text("a").encode()})
+            if goes_on:
+                self.assertProblem(self.server.ask("POST", "/v1/runs", body, TAR), 415, "type")
+                continue
+            run = self.send(body)
+            self.assertEqual((run["documents"], [one["why"] for one in run["unread"]]), (1, ["a sparse file, which the server does not read"]))
+            self.delete(run)
+
     def test_in_small_pieces(self):
         body = tar(mixed())
         connection = self.server.connect()
