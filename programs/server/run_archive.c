@@ -9,7 +9,7 @@
  * the bytes of a file do.
  *
  * Bounded by --max-run: all bytes after decompression, ENTRY_BYTES for each file and folder, and texts of Word
- * documents. */
+ * documents; the archive itself by twice as much. */
 #include "server/files.h"
 #include "server/runs.h"
 #include "server/service.h"
@@ -64,6 +64,7 @@ struct archive {
     uint64_t size;
     arriving_file arriving;
     uint64_t charged; /* of --max-run */
+    uint64_t arrived; /* bytes of the archive */
 };
 
 archive *archive_create(request *r, file_run *run) {
@@ -119,6 +120,17 @@ static bool charge(archive *a, uint64_t bytes) {
     request_problem(a->request, PROBLEM_TOO_LARGE, NULL,
                     "all files may have at most %llu bytes, decompressed, and each file and folder counts as %d more",
                     (unsigned long long)most, ENTRY_BYTES);
+    return false;
+}
+
+/* Counts bytes of the archive. With names and padding it is at most a little larger than what is charged; what is left
+ * out may be as much again. */
+static bool count_arrived(archive *a, size_t bytes) {
+    uint64_t most = a->request->service->options.max_run;
+    a->arrived += bytes;
+    if (a->arrived / 2 <= most)
+        return true;
+    request_problem(a->request, PROBLEM_TOO_LARGE, NULL, "the archive is more than twice as large as its files may be");
     return false;
 }
 
@@ -548,6 +560,8 @@ static bool take_data(archive *a, const char *bytes, size_t length) {
 }
 
 bool archive_take(archive *a, const char *bytes, size_t length) {
+    if (!count_arrived(a, length))
+        return false;
     while (length && !a->ended) {
         uint64_t wanted = a->in_entry ? a->left : a->padding ? a->padding : BLOCK - a->have;
         size_t taken = wanted < length ? (size_t)wanted : length;

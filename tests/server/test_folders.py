@@ -270,6 +270,12 @@ class Folders(RunTest):
             self.assertProblem(self.server.ask("POST", "/v1/runs", gzip.compress(body), TAR), 413, "too-large")
             self.wait_until_gone()
         self.assertProblem(self.server.ask("POST", "/v1/runs", tar({f"{number}": b"x" for number in range(1001)}), TAR), 413, "too-large")
+        # What is left out counts, too.
+        left_out = words.zstd(tar({"../out": os.urandom(1 << 20) * 17, "a": b"x"}))
+        self.assertLess(len(left_out), 8 << 20)
+        answer = self.server.ask("POST", "/v1/runs", left_out, TAR)
+        self.assertProblem(answer, 413, "too-large")
+        self.assertIn("twice", answer[2]["detail"])
         run = self.send({f"d/{number}": b"x" for number in range(1500)})
         self.assertEqual((run["state"], run["documents"]), ("done", 1500))
         self.delete(run)

@@ -25,7 +25,7 @@ export function unreadCard({unread, bad, archive}) {
     `Not read: ${many(Math.max(bad, unread.length), archive ? "file or record" : "record", archive ? "files or records" : "records")}`,
     place,
     more,
-    bad > unread.length && soft(`Reasons are known of ${count(unread.length)}.`),
+    bad > unread.length && soft(`Reasons are known for ${count(unread.length)} of them.`),
   );
 }
 
