@@ -1933,10 +1933,10 @@ struct doppel_stored {
     uint8_t digest[32];
     const uint64_t *set; /* with near by similarity; NULL: none kept */
     size_t set_count;
-    uint64_t duplicates,
-        duplicates_by[DOPPEL_REASONS]; /* copies seen so far, removed ones too: all; by doppel_reason */
-    uint64_t last_duplicate;           /* time of the last one; 0: none */
-    const doppel_slice *aliases;       /* URLs linked to it, in the order of adding */
+    uint64_t duplicates;                    /* copies seen so far, removed ones too */
+    uint64_t duplicates_by[DOPPEL_REASONS]; /* the same by doppel_reason */
+    uint64_t last_duplicate;                /* time of the last one; 0: none */
+    const doppel_slice *aliases;            /* URLs linked to it, in the order of adding */
     size_t alias_count;
     double similarity, containment; /* in a list of similar documents: to the query; NaN: not known */
     int distance;

@@ -320,7 +320,7 @@ static doppel_status share_folder(const char *folder, uint64_t generation, doppe
 /* ---- one writer ---- */
 
 static doppel_status name_writer(const char *folder, int lock, doppel_error *error) {
-    char text[32] = "", command[64] = "", path[64];
+    char text[32] = "", command[64] = "", path[64], who[128] = "another process";
     ssize_t length = pread(lock, text, sizeof text - 1, 0);
     long process = length > 0 ? strtol(text, NULL, 10) : 0;
     snprintf(path, sizeof path, "/proc/%ld/comm", process);
@@ -331,16 +331,12 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
         close(number);
     }
     close(lock);
-    if (!process)
-        return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
-                          "another process writes to it: wait for it, stop it, or, if it is doppel serve, send it the "
-                          "documents (POST /v1/batch?op=add); check, get, similar and stats can read "
-                          "meanwhile");
+    if (process)
+        snprintf(who, sizeof who, "process %ld%s%s%s", process, *command ? " (" : "", command, *command ? ")" : "");
     return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
-                      "process %ld%s%s%s writes to it: wait for it, stop it, or, if it is doppel serve, send it the "
-                      "documents (POST /v1/batch?op=add); check, get, similar and stats can read "
-                      "meanwhile",
-                      process, *command ? " (" : "", command, *command ? ")" : "");
+                      "%s writes to it: wait for it, stop it, or, if it is doppel serve, send it the documents (POST "
+                      "/v1/batch?op=add); meanwhile check, get, similar and stats can read it",
+                      who);
 }
 
 /* The lock of the writer: an error names the process that holds it. close() it. */

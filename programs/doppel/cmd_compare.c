@@ -205,7 +205,7 @@ static bool has_file_name(doppel_slice id, doppel_slice name) {
             (slash[1 + name.length] == '.' && !memchr(slash + 2 + name.length, '.', rest - name.length - 1)));
 }
 
-/* By how much an id differs from the one that is searched; SIZE_MAX: too much for a slip of the hand. */
+/* By how much an id differs from the one that is searched; SIZE_MAX: too much for a typing error. */
 static doppel_status measure_id(doppel_slice id, doppel_slice sought, size_t *apart) {
     size_t most = sought.length / 4 + 1, longer = id.length > sought.length ? id.length : sought.length;
     bool same_letters = id.length == sought.length && !strncasecmp(id.data, sought.data, id.length);

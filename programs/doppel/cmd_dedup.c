@@ -409,8 +409,8 @@ static void hint_shorter(const dedup_job *job) {
         known->bytes / known->documents > read->bytes / read->documents / TIMES_SHORTER)
         return;
     message_summary("the documents of --against are short: %llu bytes on average, those of the inputs %llu. Whole "
-                    "documents are compared; for questions inside documents: doppel trim --unit passage --against FILE "
-                    "--drop",
+                    "documents are compared; doppel trim --unit passage --against FILE --drop removes inputs that "
+                    "contain them",
                     (unsigned long long)(known->bytes / known->documents),
                     (unsigned long long)(read->bytes / read->documents));
 }

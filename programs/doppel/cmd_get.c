@@ -26,7 +26,7 @@ typedef struct get_command {
     bool words;
 } get_command;
 
-/* "a.txt: 150 words, added 2026-11-19T04:09:16Z, 2 copies; The title; https://example.org/a" */
+/* "a.txt: 150 words, added 2026-11-19T04:09:16Z, 2 copies seen; The title; https://example.org/a" */
 static void put_words(text_buffer *out, const doppel_stored *stored) {
     const doppel_slice names[] = {stored->title, stored->url};
     char date[DATE_ROOM];
@@ -41,7 +41,8 @@ static void put_words(text_buffer *out, const doppel_stored *stored) {
     if (stored->expires)
         text_format(out, ", expires %s", format_date(stored->expires, date));
     if (stored->duplicates)
-        text_format(out, ", %llu cop%s", (unsigned long long)stored->duplicates, stored->duplicates == 1 ? "y" : "ies");
+        text_format(out, ", %llu cop%s seen", (unsigned long long)stored->duplicates,
+                    stored->duplicates == 1 ? "y" : "ies");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (names[i].length) {
             text_put(out, "; ");

@@ -32,7 +32,7 @@ const cli_option serve_options[] = {
     {"max-spooled", 0, OPTION_SIZE, "BYTES",
      "spool at most this much of batch answers and uploaded files at a time (default 1G)"},
     {"max-run", 0, OPTION_SIZE, "BYTES",
-     "refuse files to deduplicate that are larger when decompressed (default 512M)"},
+     "refuse files to deduplicate, and archives of files, that are larger when decompressed (default 512M)"},
     {"max-runs", 0, OPTION_COUNT, "N", "keep at most N files to deduplicate at a time; 0 refuses all (default 8)"},
     {"run-ttl", 0, OPTION_COUNT, "SECONDS", "delete such files and their results after this long (default 3600)"},
     {"run-idle", 0, OPTION_COUNT, "SECONDS",

@@ -105,7 +105,7 @@ static int find_query(const engine_command *e, similar_query *query, doppel_stor
 #define USUAL_SIMILARITY 0.85
 #define COPY_SIMILARITY 0.8
 
-/* A document in words: "a.txt: similarity 0.843, The title, 2 copies". */
+/* A document in words: "a.txt: similarity 0.843, The title, 2 copies seen". */
 static void put_words(text_buffer *out, const doppel_stored *stored) {
     text_safe(out, stored->id.data, stored->id.length);
     if (!isnan(stored->similarity))
@@ -117,7 +117,8 @@ static void put_words(text_buffer *out, const doppel_stored *stored) {
         text_safe(out, stored->title.data, stored->title.length);
     }
     if (stored->duplicates)
-        text_format(out, ", %llu cop%s", (unsigned long long)stored->duplicates, stored->duplicates == 1 ? "y" : "ies");
+        text_format(out, ", %llu cop%s seen", (unsigned long long)stored->duplicates,
+                    stored->duplicates == 1 ? "y" : "ies");
 }
 
 /* ---- nothing is found ---- */

@@ -42,6 +42,12 @@ body_coding body_coding_at(const char *bytes, size_t length) {
     return bzip2 ? CODING_BZIP2 : CODING_PLAIN;
 }
 
+uint64_t body_most_unpacked(uint64_t packed, uint64_t max_ratio) {
+    if (!max_ratio || packed > (UINT64_MAX - ANY_RATIO) / max_ratio)
+        return UINT64_MAX;
+    return ANY_RATIO + max_ratio * packed;
+}
+
 static void *gzip_create(void) {
     z_stream *stream = calloc(1, sizeof *stream);
     if (stream && inflateInit2(stream, GZIP_ONLY) != Z_OK) {
@@ -195,7 +201,7 @@ body_result body_add(body *b, const char *bytes, size_t length,
             return result;
         b->packed += before - length;
         b->unpacked += out;
-        if (b->max_ratio && b->unpacked > ANY_RATIO && (b->unpacked - ANY_RATIO) / b->max_ratio > b->packed)
+        if (b->unpacked > body_most_unpacked(b->packed, b->max_ratio))
             return BODY_TOO_DENSE;
         if (out && !take(user, b->room, out))
             return BODY_STOPPED;

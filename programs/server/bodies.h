@@ -46,6 +46,9 @@ body_coding body_coding_of(const char *name);
 enum { BODY_BEGINNING = 10 };
 body_coding body_coding_at(const char *bytes, size_t length);
 
+/* How many bytes `packed` ones may decompress to, as body.max_ratio says. */
+uint64_t body_most_unpacked(uint64_t packed, uint64_t max_ratio);
+
 /* BODY_NO_MEMORY, or BODY_FINE. Free it in any case. */
 body_result body_begin(body *b, body_coding coding);
 

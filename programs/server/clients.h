@@ -104,7 +104,7 @@ typedef struct idempotency {
     uint32_t *rows;
     size_t used, place;
     size_t bytes;  /* of all answers */
-    size_t oldest; /* no entry has an answer from `place` on, to here */
+    size_t oldest; /* where the search for the oldest answer begins */
     uint64_t secret;
     pthread_mutex_t lock;
 } idempotency;

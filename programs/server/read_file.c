@@ -15,8 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RECORD_MOST ((size_t)64 << 20) /* the library's own limit */
-
 typedef struct file_reading {
     request *request;
     const char *name; /* in place of the path */
@@ -111,22 +109,9 @@ static void note_unread(const doppel_error *what, void *user) {
     run_unread_take(&f->unread, what, f->path, f->name);
 }
 
-static size_t most_of_record(const file_reading *f) {
-    uint64_t ratio = f->request->service->options.max_ratio, allowed = f->bytes + (1 << 20);
-    if (!ratio || allowed > RECORD_MOST / ratio)
-        return RECORD_MOST;
-    return (size_t)(ratio * allowed);
-}
-
 static void fail(file_reading *f, doppel_status status, doppel_error *error) {
     request *r = f->request;
-    text_buffer replaced = {0};
-    doppel_slice shown = run_replace_path(doppel_slice_of(error->message), doppel_slice_of(f->path),
-                                          doppel_slice_of(f->name), &replaced);
-    char message[sizeof error->message];
-    snprintf(message, sizeof message, "%.*s", (int)shown.length, shown.data ? shown.data : "");
-    memcpy(error->message, message, sizeof message);
-    text_free(&replaced);
+    run_rewrite_error(error, f->path, f->name);
     if (status == DOPPEL_ERROR_IO)
         run_no_room(r, "the disk of the server is full or cannot be read");
     else
@@ -154,7 +139,7 @@ static void read_documents(file_reading *f) {
     request *r = f->request;
     const doppel_input_options reads = {.size = sizeof reads,
                                         .threads = 1,
-                                        .max_record = most_of_record(f),
+                                        .max_record = run_max_record(f->bytes, r->service->options.max_ratio),
                                         .text_key = request_choice(r, "textKey"),
                                         .id_key = request_choice(r, "idKey"),
                                         .bad = note_unread,

@@ -163,8 +163,7 @@ const route_info routes[] = {
     {"POST", "/v1/records", "Read the documents of a file",
      "As doppel dedup reads them: text, HTML, .docx, JSONL, JSON, CSV, TSV, WARC, mbox, detected by the extension of "
      "name or the first bytes; gzip, zstd, bzip2 and xz are decompressed. Nothing is stored. A file that cannot be "
-     "read "
-     "is a problem that says why. Of a page, /v1/compare and /v1/check take the html.",
+     "read is a problem that says why. A page has html in place of text; /v1/compare and /v1/check take either.",
      RIGHT_READ, BODY_SMALL_FILE, NULL, false, DISPATCH_WORKER, handle_read_file,
      .parameters = {{.name = "name", .help = "of the file", .example = "note.txt", .least = 1, .most = 255},
                     {.name = "limit",

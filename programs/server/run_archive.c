@@ -9,7 +9,7 @@
  * the bytes of a file do.
  *
  * Bounded by --max-run: all bytes after decompression, ENTRY_BYTES for each file and folder, and texts of Word
- * documents. */
+ * documents; the archive itself by twice as much. */
 #include "server/files.h"
 #include "server/runs.h"
 #include "server/service.h"
@@ -28,11 +28,8 @@ enum {
     ENTRY_BYTES = 4096, /* that a file or folder takes on a disk, at least */
     NAME_MOST = RUN_ID_SHOWN,
     EXTRA_MOST = 64 << 10, /* bytes of a long name, or of pax records */
-    INPUTS_MOST = 1000,    /* files and folders at the top */
-    TEXT_FREE = 1 << 20    /* bytes that a Word document may unpack to at any ratio, as bodies.c allows */
+    INPUTS_MOST = 1000     /* files and folders at the top */
 };
-
-#define RECORD_MOST ((size_t)64 << 20) /* the library's limit of a part of a Word document */
 
 /* What an entry of the archive is. */
 typedef enum entry_kind { ENTRY_SKIPPED, ENTRY_FILE, ENTRY_NAME, ENTRY_PAX } entry_kind;
@@ -48,8 +45,8 @@ typedef struct arriving_file {
     char packed[BODY_BEGINNING]; /* how it begins, as it arrives */
     char plain[BODY_BEGINNING];  /* and decompressed */
     size_t packed_length, plain_length;
-    char refusal[256]; /* why it is left out; empty: it is not */
-    bool only_here;    /* the command may be able to read it */
+    char refusal[256];     /* why it is left out; empty: it is not */
+    bool command_may_read; /* the command may be able to read it */
 } arriving_file;
 
 struct archive {
@@ -67,6 +64,7 @@ struct archive {
     uint64_t size;
     arriving_file arriving;
     uint64_t charged; /* of --max-run */
+    uint64_t arrived; /* bytes of the archive */
 };
 
 archive *archive_create(request *r, file_run *run) {
@@ -125,6 +123,17 @@ static bool charge(archive *a, uint64_t bytes) {
     return false;
 }
 
+/* Counts bytes of the archive. With names and padding it is at most a little larger than what is charged; what is left
+ * out may be as much again. */
+static bool count_arrived(archive *a, size_t bytes) {
+    uint64_t most = a->request->service->options.max_run;
+    a->arrived += bytes;
+    if (a->arrived / 2 <= most)
+        return true;
+    request_problem(a->request, PROBLEM_TOO_LARGE, NULL, "the archive is more than twice as large as its files may be");
+    return false;
+}
+
 /* Adds to the bytes that the run has received; false: it was deleted. */
 static bool count_received(archive *a, int64_t bytes) {
     file_run *run = a->run;
@@ -137,9 +146,9 @@ static bool count_received(archive *a, int64_t bytes) {
 }
 
 /* Lists a file that is left out. */
-static bool leave_out(archive *a, const char *why, bool only_here) {
+static bool leave_out(archive *a, const char *why, bool command_may_read) {
     file_run *run = a->run;
-    run_unread item = {.file = a->name.data, .why = (char *)(uintptr_t)why, .only_here = only_here};
+    run_unread item = {.file = a->name.data, .why = (char *)(uintptr_t)why, .command_may_read = command_may_read};
     pthread_mutex_lock(&run->all->lock);
     run_unread_add(&run->left_out, &item);
     bool failed = run->left_out.failed;
@@ -189,7 +198,7 @@ static void set_header_name(archive *a) {
 
 /* ---- a file as it arrives ---- */
 
-__attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool only_here, const char *format, ...) {
+__attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool command_may_read, const char *format, ...) {
     arriving_file *p = &a->arriving;
     va_list list;
     if (*p->refusal)
@@ -197,7 +206,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(archive *a, bool only_h
     va_start(list, format);
     vsnprintf(p->refusal, sizeof p->refusal, format, list);
     va_end(list);
-    p->only_here = only_here;
+    p->command_may_read = command_may_read;
 }
 
 static void refuse_body(archive *a, body_result result) {
@@ -314,18 +323,17 @@ static void note_limit(const doppel_error *what, void *user) {
 static bool check_word(archive *a) {
     arriving_file *p = &a->arriving;
     uint64_t ratio = a->request->service->options.max_ratio, text = 0;
-    uint64_t allowed = ratio ? TEXT_FREE + ratio * p->bytes : RECORD_MOST;
     bool too_long = false;
     const doppel_input_options reads = {.size = sizeof reads,
                                         .threads = 1,
-                                        .max_record = allowed < RECORD_MOST ? (size_t)allowed : RECORD_MOST,
+                                        .max_record = run_max_record(p->bytes, ratio),
                                         .bad = note_limit,
                                         .user = &too_long};
     const doppel_work work = {.user = &text, .document = count_text};
     const char *path = p->path;
     if (doppel_input_run(&path, 1, &reads, &work, NULL, NULL) == DOPPEL_ERROR_MEMORY)
         return no_memory(a);
-    if (too_long && reads.max_record < RECORD_MOST)
+    if (too_long && reads.max_record < RUN_RECORD)
         refuse(a, true, "it unpacks to more than %llu times its size, which the server does not allow",
                (unsigned long long)ratio);
     return charge(a, text);
@@ -345,7 +353,7 @@ static bool add_input(archive *a) {
     if (!run->fields_path && has_fields(path))
         run->fields_path = strdup(path);
     path[length] = 0;
-    for (size_t i = 0; i < run->input_count; i++)
+    for (size_t i = run->input_count; i-- > 0;) /* most often it is the last one */
         if (!strcmp(run->inputs[i], path))
             return true;
     if (run->input_count == INPUTS_MOST) {
@@ -369,7 +377,7 @@ static bool give_up(archive *a) {
     arriving_file *p = &a->arriving;
     unlink(p->path);
     a->charged -= p->bytes;
-    return leave_out(a, p->refusal, p->only_here) && count_received(a, -(int64_t)p->bytes);
+    return leave_out(a, p->refusal, p->command_may_read) && count_received(a, -(int64_t)p->bytes);
 }
 
 static bool end_file(archive *a) {
@@ -459,6 +467,8 @@ static bool take_pax_records(archive *a) {
     return true;
 }
 
+static const char sparse_refused[] = "a sparse file, which the server does not read";
+
 /* A file whose content is in the archive; one with a name that cannot be used is left out. */
 static bool begin_entry_file(archive *a) {
     const char *why = refusal_of_name(&a->name);
@@ -467,9 +477,19 @@ static bool begin_entry_file(archive *a) {
     if (folder)
         return true;
     if (why || a->is_sparse)
-        return leave_out(a, why ? why : "a sparse file, which the server does not read", true);
+        return leave_out(a, why ? why : sparse_refused, true);
     a->kind = ENTRY_FILE;
     return begin_file(a);
+}
+
+/* A sparse file of GNU tar. A long list of its parts goes on after the header, where no size says so. */
+static bool begin_sparse_file(archive *a) {
+    enum { GOES_ON = 482 };
+    if (!a->block[GOES_ON])
+        return leave_out(a, sparse_refused, true);
+    request_problem(a->request, PROBLEM_TYPE, NULL,
+                    "the archive has a sparse file, which the server does not read: make it without --sparse");
+    return false;
 }
 
 static bool begin_entry(archive *a) {
@@ -478,6 +498,7 @@ static bool begin_entry(archive *a) {
     if (type == 'L' || type == 'x') {
         a->kind = type == 'L' ? ENTRY_NAME : ENTRY_PAX;
         a->extra.length = 0;
+        text_reserve(&a->extra, 1); /* it may stay empty */
         return a->left <= EXTRA_MOST || damaged(a, "a name or a pax record is too long");
     }
     if (type == 'g' || type == 'K' || type == 'V')
@@ -488,6 +509,8 @@ static bool begin_entry(archive *a) {
         return no_memory(a);
     if (!type || type == '0' || type == '7')
         return begin_entry_file(a);
+    if (type == 'S')
+        return begin_sparse_file(a);
     /* Folders are made as files need them; devices and pipes below a folder are left out by the command, too. */
     return (type >= '3' && type <= '6') || leave_out(a, "a link, or an entry that is no file", true);
 }
@@ -537,6 +560,8 @@ static bool take_data(archive *a, const char *bytes, size_t length) {
 }
 
 bool archive_take(archive *a, const char *bytes, size_t length) {
+    if (!count_arrived(a, length))
+        return false;
     while (length && !a->ended) {
         uint64_t wanted = a->in_entry ? a->left : a->padding ? a->padding : BLOCK - a->have;
         size_t taken = wanted < length ? (size_t)wanted : length;

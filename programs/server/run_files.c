@@ -196,7 +196,7 @@ void run_answer_file(request *r, file_run *run, bool kept) {
     } else if (status == DOPPEL_ERROR_IO) {
         run_no_room(r, "the disk of the server has no room for this file");
     } else {
-        run_rewrite_error(run, &o.error);
+        run_rewrite_error(&o.error, run->path, run_shown_path(run));
         request_error(r, status, &o.error);
     }
     output_free(&o);

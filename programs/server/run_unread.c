@@ -44,7 +44,7 @@ void run_unread_take(run_unread_list *list, const doppel_error *what, const char
         run_unread_add(list, &(run_unread){.file = shown,
                                            .why = why,
                                            .line = what->line,
-                                           .only_here = !strncmp(why, no_programs, sizeof no_programs - 1)});
+                                           .command_may_read = !strncmp(why, no_programs, sizeof no_programs - 1)});
     else
         list->failed = true;
     free(shown);
@@ -68,7 +68,7 @@ void run_unread_write(text_buffer *out, const run_unread_list *list) {
         text_member_string(out, "file", doppel_slice_of(u->file));
         text_member_distance(out, "line", u->line ? (int64_t)u->line : -1);
         text_member_string(out, "why", doppel_slice_of(u->why));
-        text_member_bool(out, "onlyHere", u->only_here);
+        text_member_bool(out, "commandMayRead", u->command_may_read);
         text_put(out, "}");
     }
 }

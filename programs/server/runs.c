@@ -115,14 +115,19 @@ const char *run_shown_path(const file_run *r) {
     return r->several ? "" : r->name;
 }
 
-void run_rewrite_error(const file_run *r, doppel_error *error) {
+void run_rewrite_error(doppel_error *error, const char *path, const char *name) {
     text_buffer replaced = {0};
-    doppel_slice shown = run_replace_path(doppel_slice_of(error->message), doppel_slice_of(r->path),
-                                          doppel_slice_of(run_shown_path(r)), &replaced);
+    doppel_slice shown =
+        run_replace_path(doppel_slice_of(error->message), doppel_slice_of(path), doppel_slice_of(name), &replaced);
     if (shown.data != error->message)
         snprintf(error->message, sizeof error->message, "%.*s", (int)shown.length, shown.data);
     text_free(&replaced);
     problem_words(error->message, sizeof error->message);
+}
+
+size_t run_max_record(uint64_t file_bytes, uint64_t max_ratio) {
+    uint64_t most = body_most_unpacked(file_bytes, max_ratio);
+    return most < RUN_RECORD ? (size_t)most : RUN_RECORD;
 }
 
 /* ---- the thread that analyses a run ---- */
@@ -130,7 +135,7 @@ void run_rewrite_error(const file_run *r, doppel_error *error) {
 /* Records why a run failed, without the server's folders, which messages about files name. */
 static void set_failure(file_run *r, doppel_status status, doppel_error *error) {
     const char *why = error->message[0] ? error->message : doppel_status_name(status);
-    run_rewrite_error(r, error);
+    run_rewrite_error(error, r->path, run_shown_path(r));
     if (status == DOPPEL_ERROR_IO)
         why = "the disk of the server is full or cannot be read";
     snprintf(r->why, sizeof r->why, "%s", why);
@@ -224,7 +229,7 @@ static run_result *analyse(file_run *r, uint64_t limit, int *from, doppel_status
     pthread_mutex_lock(&r->all->analysis);
     if (result)
         *status = run_analyse(&input, result, error);
-    if (*status == DOPPEL_OK && r->several && !limit)
+    if (*status == DOPPEL_OK && r->several && result->whole)
         find_rows(r);
     if (result)
         result->users = 1;

@@ -41,9 +41,9 @@ enum {
 };
 
 typedef struct run_unread {
-    char *file, *why; /* file: as in ids */
-    uint64_t line;    /* 0: none */
-    bool only_here;   /* `doppel dedup` may be able to read it */
+    char *file, *why;      /* file: as in ids */
+    uint64_t line;         /* 0: none */
+    bool command_may_read; /* `doppel dedup` may be able to read it */
 } run_unread;
 
 /* Starts as all zero. */
@@ -296,7 +296,13 @@ doppel_slice run_replace_path(doppel_slice text, doppel_slice path, doppel_slice
 /* What clients see in place of run->path: the name of the file; of several, nothing, as their paths follow. */
 const char *run_shown_path(const file_run *r);
 /* The same in a message, which also loses the options of the command. */
-void run_rewrite_error(const file_run *r, doppel_error *error);
+void run_rewrite_error(doppel_error *error, const char *path, const char *name);
+
+#define RUN_RECORD ((size_t)64 << 20) /* bytes of a record, the library's default */
+
+/* doppel_input_options.max_record for a file: what a Word document or an archived page in it unpacks to has the limits
+ * of a compressed body. */
+size_t run_max_record(uint64_t file_bytes, uint64_t max_ratio);
 
 /* 503, with Retry-After: there is no room for what a request needs. */
 void run_no_room(struct request *r, const char *what);

@@ -486,7 +486,7 @@ static const field run_unread_fields[] = {
     {"line", NUMBER_OR_NULL, .required = true, .help = "of a record: its line or number; null: the file",
      .whole = true},
     {"why", ANY_STRING, .required = true, .help = "the reason"},
-    {"onlyHere", ANY_BOOL, .required = true,
+    {"commandMayRead", ANY_BOOL, .required = true,
      .help = "whether doppel dedup may be able to read it: the server has limits, and runs no programs for PDF"},
     END,
 };

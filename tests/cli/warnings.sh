@@ -37,4 +37,8 @@ printf '{"question":"what is it, answer me","b":1}\n' >qa.jsonl
 doppel dedup -q --text-key question answer qa.jsonl -o - # "answer" is in the text only
 doppel dedup -q --text-key question b qa.jsonl -o -
 doppel dedup --text-key question other.csv qa.csv -o out.csv
+mkfifo pipe # which can be read only once
+printf '{"question":"what is it, in many words"}\n' >pipe &
+timeout 20 doppel dedup -q --text-key question pipe missing.jsonl -o -
+echo "exit $?"
 doppel dedup 'nothing*.csv' qa.csv --text-key question -o out.csv

@@ -114,7 +114,7 @@ class Folders(RunTest):
         self.assertEqual(run["bad"], 4)
         for one in run["unread"]:
             self.assertIn(one["why"], said)
-            self.assertFalse(one["onlyHere"])
+            self.assertFalse(one["commandMayRead"])
         self.assertEqual(run["fields"][0]["name"], "text")
         # The groups show the ids of the command.
         self.assertIn("mixed/alice.docx", [one["id"] for one in run["largest"]])
@@ -147,6 +147,13 @@ class Folders(RunTest):
         self.assertEqual((run["state"], run["documents"], run["unread"]), ("done", 9, []))
         self.delete(run)
 
+    def test_few_long_rows_stay_rows(self):
+        """More bytes than the first step of the analysis takes, in fewer documents than it reads."""
+        files = {name: ("id,text\n" + "".join(f"{name}{number}," + " ".join(words.text(f"{name}{number}/{part}") for part in range(20)) + "\n"
+                                              for number in range(120))).encode() for name in ("a.csv", "b.csv")}
+        self.assertGreater(sum(len(body) for body in files.values()), 1 << 19)
+        self.expect_the_same(files, [*files], "kept.csv")
+
     def test_a_key_has_no_effect_on_text(self):
         run = self.send({"a.txt": words.text("a").encode(), "b.jsonl": jsonl([{"body": words.text("b")}])}, "?textKey=body")
         self.assertEqual(run["state"], "failed")
@@ -156,7 +163,7 @@ class Folders(RunTest):
     def test_nothing_can_be_read(self):
         run = self.send({"d/bin.dat": b"ab\0cd" * 50, "d/x.pdf": b"%PDF-1.4 nonsense"})
         self.assertEqual(run["state"], "failed")
-        self.assertEqual([(one["file"], one["onlyHere"]) for one in run["unread"]], [("d/bin.dat", False), ("d/x.pdf", True)])
+        self.assertEqual([(one["file"], one["commandMayRead"]) for one in run["unread"]], [("d/bin.dat", False), ("d/x.pdf", True)])
         self.delete(run)
 
     def test_one_request(self):
@@ -183,6 +190,20 @@ class Folders(RunTest):
         run = self.send(gzip.compress(tar({"./a/b.txt": text, "././c.txt": text})))
         self.assertEqual((run["inputs"], run["documents"], run["unread"]), (["a", "c.txt"], 2, []))
         self.delete(run)
+
+    def test_sparse_files(self):
+        """They are left out; where the list of their parts goes on after the header, the archive is refused."""
+        for goes_on in (0, 1):
+            header = bytearray(entry("sparse.txt", b"S").tobuf(tarfile.GNU_FORMAT))
+            header[482] = goes_on
+            header[148:156] = b"%06o\0 " % (sum(header) - sum(header[148:156]) + 8 * 32)
+            body = bytes(header) + tar({"a.txt": words.text("a").encode()})
+            if goes_on:
+                self.assertProblem(self.server.ask("POST", "/v1/runs", body, TAR), 415, "type")
+                continue
+            run = self.send(body)
+            self.assertEqual((run["documents"], [one["why"] for one in run["unread"]]), (1, ["a sparse file, which the server does not read"]))
+            self.delete(run)
 
     def test_in_small_pieces(self):
         body = tar(mixed())
@@ -226,7 +247,7 @@ class Folders(RunTest):
                  "b/bomb.docx": docx("word " * (6 << 20)), "b/tags.docx": docx("<w:x/>" * (5 << 20))}
         run = self.send({"b/fine.txt": text, **bombs})
         self.assertEqual((run["state"], run["documents"], run["bad"]), ("done", 1, len(bombs)), run["why"])
-        self.assertEqual({one["file"]: one["onlyHere"] for one in run["unread"]}, {name: True for name in bombs})
+        self.assertEqual({one["file"]: one["commandMayRead"] for one in run["unread"]}, {name: True for name in bombs})
         self.assertEqual(run["received"], len(text))
         self.delete(run)
         self.wait_until_gone()
@@ -235,7 +256,7 @@ class Folders(RunTest):
         self.assertIn("times its size", answer[2]["detail"])
         # A Word document that is damaged in itself is left to the library, which says why, like the command.
         run = self.send({"b/fine.txt": text, "b/x.docx": b"PK\x03\x04" + bytes(40)})
-        self.assertEqual([one["onlyHere"] for one in run["unread"]], [False])
+        self.assertEqual([one["commandMayRead"] for one in run["unread"]], [False])
         self.delete(run)
 
     def test_limits(self):
@@ -249,6 +270,12 @@ class Folders(RunTest):
             self.assertProblem(self.server.ask("POST", "/v1/runs", gzip.compress(body), TAR), 413, "too-large")
             self.wait_until_gone()
         self.assertProblem(self.server.ask("POST", "/v1/runs", tar({f"{number}": b"x" for number in range(1001)}), TAR), 413, "too-large")
+        # What is left out counts, too.
+        left_out = words.zstd(tar({"../out": os.urandom(1 << 20) * 17, "a": b"x"}))
+        self.assertLess(len(left_out), 8 << 20)
+        answer = self.server.ask("POST", "/v1/runs", left_out, TAR)
+        self.assertProblem(answer, 413, "too-large")
+        self.assertIn("twice", answer[2]["detail"])
         run = self.send({f"d/{number}": b"x" for number in range(1500)})
         self.assertEqual((run["state"], run["documents"]), ("done", 1500))
         self.delete(run)
@@ -338,7 +365,8 @@ class Records(support.ServerTest):
     def test_files_that_unpack_to_too_much(self):
         for name, body, status, kind in (("a.gz", gzip.compress(b" " * (16 << 20)), 413, "too-large"), ("a.gz", gzip.compress(os.urandom(1500000))[:-9], 400, "bad-encoding"),
                                          ("a.gz", gzip.compress(gzip.compress(b"text")), 415, "type"), ("a.zst", b"\x28\xb5\x2f\xfd\x00\x88\x09\x00\x00x", 415, "type"),
-                                         ("bomb.docx", docx("word " * (30 << 20)), 400, "bad-document"), ("long.docx", docx(words.text("x") + "word " * 500000), 413, "too-large"),
+                                         ("bomb.docx", docx("word " * (30 << 20)), 400, "bad-document"), ("dense.docx", docx("word " * 400000), 400, "bad-document"),
+                                         ("long.docx", docx(" ".join(words.text(f"w{number}") for number in range(3500))), 413, "too-large"),
                                          ("a.txt", b"x" * (3 << 20), 413, "too-large"), ("a.txt", words.zstd(os.urandom(1 << 20) * 3), 413, "too-large")):
             self.assertProblem(self.read(name, body), status, kind)
 

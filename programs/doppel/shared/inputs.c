@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 volatile int stop_asked;
@@ -115,11 +116,13 @@ static const char *given_key(const cli_args *args) {
     return NULL;
 }
 
-/* Whether the first line of a file has a name as a column, or as a member of a record. */
+/* Whether the first line of a file has a name as a column, or as a member of a record. What is read of a pipe would be
+ * missing later. */
 static bool has_name(const char *path, const char *name) {
     char line[4096];
     size_t length = strlen(name);
-    FILE *file = fopen(path, "re");
+    struct stat there;
+    FILE *file = !stat(path, &there) && S_ISREG(there.st_mode) ? fopen(path, "re") : NULL;
     bool found = false;
     if (!file || !fgets(line, sizeof line, file))
         *line = 0;
@@ -127,7 +130,7 @@ static bool has_name(const char *path, const char *name) {
         const char *after = p + length;
         found = (p == line || !isalnum((unsigned char)p[-1])) && !isalnum((unsigned char)*after);
         if (*line == '{')
-            found = p[-1] == '"' && *after == '"' && after[1 + strspn(after + 1, " ")] == ':';
+            found = p > line && p[-1] == '"' && *after == '"' && after[1 + strspn(after + 1, " ")] == ':';
     }
     if (file)
         fclose(file);

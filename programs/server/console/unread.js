@@ -25,9 +25,9 @@ export function unreadCard({unread, bad, archive}) {
     `Not read: ${many(Math.max(bad, unread.length), archive ? "file or record" : "record", archive ? "files or records" : "records")}`,
     place,
     more,
-    bad > unread.length && soft(`Reasons are known of ${count(unread.length)}.`),
+    bad > unread.length && soft(`Reasons are known for ${count(unread.length)} of them.`),
   );
 }
 
 // Whether the command reads what the server does not, so that it may give another result.
-export const commandReadsMore = ({unread}) => unread.some(one => one.onlyHere);
+export const commandReadsMore = ({unread}) => unread.some(one => one.commandMayRead);

@@ -99,7 +99,7 @@ export function nearList(results, nothing, threshold) {
             one.title && name(one.id),
             one.url && one.url !== one.id && name(one.url),
             one.similarity !== null && one.distance !== null && `${many(one.distance, "bit")} apart`,
-            one.duplicates > 0 && many(one.duplicates, "copy", "copies"),
+            one.duplicates > 0 && `${many(one.duplicates, "copy", "copies")} seen`,
           ]
             .filter(Boolean)
             .flatMap((part, i) => (i ? [" · ", part] : [part])),
