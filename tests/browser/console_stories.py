@@ -96,6 +96,13 @@ def newcomer(browser, address, pictures):
     page.wait_for_selector("text=Removed. Its original still counts it as a copy.")
     if "other.example" in json.dumps(get(address, "/v1/documents")):
         yield "what was undone is still there"
+    # What is no URL is not sent.
+    asked = len(watched.asked)
+    for button in ("Check", "Check and add"):
+        try_it(page, FIRST, button, url="other.example/clock")
+        yield from is_shown(page, "An address begins with https://", "a URL without its scheme")
+    if len(watched.asked) != asked:
+        yield f"a URL without its scheme: {watched.asked[asked:]}"
     # Stored once, and not with another text at the same URL.
     for text, said in ((SECOND, "and stored as"), (SECOND + " So is parking.", "and not stored itself")):
         try_it(page, text, "Check and add", url="https://other.example/clock")
@@ -837,6 +844,12 @@ def find(browser, address):
             page.wait_for_selector(f".place h2:has-text('{said}')", timeout=10000)
         except Exception:
             yield f"find {wanted!r}: not {said!r} but {page.inner_text('.place')!r}"
+    if page.locator(".place a").count():
+        yield f"find a title that is not known: {page.inner_text('.place')!r}"
+    page.fill("input[type=search]", "news.example/story-3")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="find https://news.example/story-3").click()
+    page.wait_for_selector(".place h2:has-text('Found by its URL')")
     page.fill("input[type=search]", "story-3~1")
     page.keyboard.press("Enter")
     page.wait_for_selector(".place li:has-text('a copy of story-3')")
