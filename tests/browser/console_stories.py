@@ -161,6 +161,7 @@ def not_kept(browser, address):
     yield from is_shown(page, "Counted as a copy of its original, and not stored itself", "an index that counts copies")
     if page.get_by_role("button", name="Undo", exact=True).count():
         yield "offers to undo what was only counted"
+    watched.open("#/groups", ".lead:has-text('The texts of copies are kept only with --keep-text --on-duplicate store.')")
     yield from watched.close()
 
 
@@ -193,6 +194,13 @@ def compare(browser, address):
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector(".problem")
     yield from is_shown(page, "One side is empty", "compare")
+    # No copies, but a paragraph in common.
+    rng = random.Random(15)
+    passage = corpus.prose(rng, 90)
+    for area in (a, b):
+        area.fill(f"{corpus.prose(rng, 200)} {passage} {corpus.prose(rng, 200)}")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("#verdict .kind:text-matches('^Not copies, but they share a passage of 9[0-9] words$')")
     yield from watched.close()
 
 
@@ -370,7 +378,7 @@ def dedup(browser, address):
     watched.expected = (404, 415, 503)
     for size in (9, 1 << 22):
         upload(page, b"PK\x03\x04" + bytes(size), "table.xlsx")
-        page.wait_for_selector(".problem:has-text('save the spreadsheet as CSV')")
+        page.wait_for_selector(".problem:has(h2:text-is('This file cannot be read')):has-text('save the spreadsheet as CSV')")
     page.route("**/v1/runs?*", lambda route: route.fulfill(status=503, json={"type": "urn:doppel:problem:full", "title": "Full", "status": 503, "detail": "8 runs are held"}))
     upload(page, b"{}", "next.jsonl")
     page.wait_for_selector(".problem:has-text('8 runs are held')")
@@ -805,6 +813,13 @@ def files(browser, address):
         until(page, "number => document.querySelectorAll('textarea')[number].value.length > 100", number)
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("text=A and B have exactly the same words.")
+    for number, name in enumerate(("alice.txt", "alice.docx")):
+        under = page.locator(".under").nth(number)
+        if not under.inner_text().endswith(f"80 words, from {name}"):
+            yield f"a chosen file is not named: {under.inner_text()!r}"
+        page.locator("textarea").nth(number).fill("typed")
+        if name in under.inner_text():
+            yield f"a text that was typed is said to be from {name}"
     # No figure reaches the threshold that it is below.
     shown = page.evaluate("async () => { const {share} = await import('/console/format.js'); return [[0.72966, 0.73], [0.72999999, 0.73], [0.73, 0.73], [0.5, 0.8], [0.99999]].map(of => share(...of)); }")
     if shown != ["72.97 %", "just below 73 %", "73.0 %", "50.0 %", "99.99 %"]:
@@ -827,6 +842,18 @@ def groups(browser, address):
     if not any(changes(page)):
         yield "groups: no difference is marked"
     yield from is_shown(page, "by content", "groups")
+    yield from is_shown(page, "Show a copy to see what it shares with its original.", "groups")
+    # A copy by its title may be far below the threshold: that it is one by its title is seen at once.
+    common = corpus.prose(random.Random(70), 45)
+    for number in range(12):
+        post(address, "/v1/documents", {"id": f"titled-{number}", "title": "The clock of the chapel in the eleven boxes", "text": f"{common} {corpus.prose(random.Random(71 + number), 15)}"})
+    page.reload()
+    page.wait_for_selector("details.group")
+    page.locator("summary:has-text('eleven boxes')").click()
+    page.wait_for_selector("details[open] .score")
+    scores = page.locator("details[open] .score").all_inner_texts()
+    if not scores or any(not re.fullmatch(r"[0-9.]+ %, by title", score) for score in scores):
+        yield f"groups: copies by title have {scores}"
     yield from watched.look()
     yield from watched.close()
 

@@ -393,7 +393,7 @@ function dropPlace(start) {
     drop = box(
       "drop card",
       invitation,
-      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). In a folder, each file is read as what it is."),
+      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). In a folder, each file is read as what it is. Several files are read in the order of their names."),
       box("buttons", ...choose(false), ...choose(true)),
     );
   takesFiles(drop, start);
