@@ -364,6 +364,11 @@ def dedup(browser, address):
     page.get_by_role("button", name="Delete now").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     page.wait_for_selector(".tile", state="detached")
+    # Documents with the same id are told apart by their numbers.
+    upload(page, json.dumps({"id": "twice", "text": FIRST}).encode() + b"\n" + json.dumps({"id": "twice", "text": FIRST}).encode(), "twice.jsonl")
+    page.get_by_label("Why was a document removed?").fill("twice")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".why h3:has-text('twice (document 2) is removed at 80 %: it is 100 % similar to twice (document 1), which is kept.')")
     # A bar that would dwarf all others is cut, and has its number.
     rng = random.Random(10)
     texts = [corpus.prose(rng, 60)] * 41 + [corpus.edited(rng, corpus.prose(random.Random(number // 2), 60), number % 2) for number in range(20)]
@@ -608,6 +613,7 @@ def same_as_commands(page, doppel, folder, kept, curl_kept):
 def folder(browser, address, doppel):
     """The files of a folder are read by the server as the command reads them; what cannot be read is listed."""
     watched = Watched(browser, address)
+    watched.expected = (404,)
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = watched.page
     watched.open("#/dedup", "h1:text-is('Deduplicate a file')")
@@ -625,6 +631,11 @@ def folder(browser, address, doppel):
         for name, why in (("essays/bin.dat", "binary, not text"), ("essays/book.xlsx", ""), ("essays/broken.docx", "not a Word document"), ("essays/cut.bin", "binary, not text")):
             if name not in listed or why not in listed:
                 yield f"a folder: {name} is not listed as {why!r}: {listed!r}"
+        # A file is found by its name without its folder.
+        page.get_by_label("Why was a document removed?").fill("alice.txt")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="essays/alice.txt", exact=True).click()
+        page.wait_for_selector(".why h3:text-matches('^essays/alice.txt is (kept|removed) at 80 %')")
         yield from watched.look()
         yield from same_as_commands(page, doppel, here, "kept.jsonl", "essays-kept.jsonl")
         # Opened again, it shows the same command.

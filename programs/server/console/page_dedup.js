@@ -110,6 +110,7 @@ class Watch {
     this.id = id;
     this.run = null;
     this.arrived = false; // all of the file is on the server
+    this.ids = new Set((what.members || []).map(one => one.path)); // of documents, as far as they are known
     this.view = makeView();
     this.threshold = USUAL;
     this.layOut(root);
@@ -266,6 +267,7 @@ class Watch {
   showGroups(found) {
     const v = this.view,
       open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number));
+    for (const group of found.largest) for (const {id} of [group, ...group.copies]) this.ids.add(id);
     v.clusters.update(found.largest, titleOf);
     v.groups.set(count(found.groups), found.largest.length ? `the largest of ${count(found.largest[0].size)}` : "");
     v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}${
@@ -306,7 +308,7 @@ class Watch {
     if (run.state === "done") {
       this.showKeys();
       this.offerFiles();
-      this.why = whyForm(this.id, () => this.threshold, this.signal);
+      this.why = whyForm(this.id, () => this.threshold, () => this.ids, this.signal);
       v.why.replaceChildren(this.why.box);
       announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} removed`);
     }
@@ -436,7 +438,7 @@ export async function show(root, route, signal) {
   const start = promise =>
     watch(async until => {
       const dropped = await promise,
-        {fields, lacks} = await fieldsOfSeveral(dropped.several ? dropped.members : [dropped.file]),
+        {fields, lacks} = await fieldsOfSeveral(dropped.several ? dropped.members.map(one => one.file) : [dropped.file]),
         what = {...dropped, fields, keys: {}};
       if (lacks) ask(what, null);
       else await new Watch(what, place, ask, until).start();
