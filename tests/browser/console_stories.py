@@ -693,7 +693,26 @@ def several_files(browser, address, doppel):
         for name, body in tables.items():
             pathlib.Path(here, name).write_text(body, encoding="utf-8")
         yield from same_as_commands(page, doppel, here, "new-kept.csv", "files-kept.csv")
-    # Nothing is similar: passages are another command's work.
+    # One of several files lacks the field: it is named, and left out.
+    pair = {"good.jsonl": (json.dumps({"text": FIRST}) + "\n").encode() * 2, "other.csv": f"id,description\n1,{rows[0]}\n".encode()}
+    drop(page, ".drop", pair)
+    page.wait_for_selector(".problem:has-text('other.csv has no field named text or html.')")
+    yield from watched.look()
+    page.get_by_label("text", exact=True).uncheck()
+    page.get_by_label("description", exact=True).check()
+    page.get_by_role("button", name="Find copies").click()
+    page.wait_for_selector(".problem:has-text('good.jsonl has no field named description.')")
+    page.get_by_role("button", name="Leave this file out").click()
+    page.wait_for_selector("text=Text field: description.")
+    page.wait_for_selector("text=doppel dedup other.csv")
+    drop(page, ".drop", pair)
+    page.get_by_role("button", name="Leave this file out").click()
+    page.wait_for_selector("text=doppel dedup good.jsonl")
+    # What only the server can unpack: it names the file.
+    drop(page, ".drop", {"good.jsonl": json.dumps({"text": FIRST}).encode(), "other.csv.bz2": bz2.compress(f"id,description\n1,{rows[0]}\n".encode())})
+    page.wait_for_selector(".problem:has-text('other.csv.bz2: the header has no column')")
+    if "textKey" in page.inner_text("main"):
+        yield f"files without a text: {page.inner_text('main')!r}"
     upload(page, json.dumps([{"text": FIRST}, {"text": corpus.prose(random.Random(1), 60)}]).encode(), "essays.json")
     page.wait_for_selector("code:text-is('doppel overlap essays.json')")
     yield from watched.close()

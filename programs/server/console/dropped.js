@@ -66,6 +66,9 @@ function archiveOf(found, name) {
   return {file, several: true, inputs, members};
 }
 
+// The same without some of its files.
+export const without = ({file, members}, paths) => archiveOf(members.filter(one => !paths.includes(one.path)), file.name);
+
 // One file, as it is.
 const single = file => ({file, several: false, inputs: [file.name], members: []});
 
