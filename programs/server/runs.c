@@ -132,13 +132,16 @@ size_t run_max_record(uint64_t file_bytes, uint64_t max_ratio) {
 
 /* ---- the thread that analyses a run ---- */
 
-/* Records why a run failed, without the server's folders, which messages about files name. */
+/* Records why a run failed, without the server's folders, which messages about files name; of several files with the
+ * one that is at fault. */
 static void set_failure(file_run *r, doppel_status status, doppel_error *error) {
     const char *why = error->message[0] ? error->message : doppel_status_name(status);
+    size_t folder = strlen(r->path);
+    bool is_named = r->several && !strncmp(error->file, r->path, folder) && error->file[folder];
     run_rewrite_error(error, r->path, run_shown_path(r));
     if (status == DOPPEL_ERROR_IO)
         why = "the disk of the server is full or cannot be read";
-    snprintf(r->why, sizeof r->why, "%s", why);
+    snprintf(r->why, sizeof r->why, "%s%s%s", is_named ? error->file + folder : "", is_named ? ": " : "", why);
 }
 
 /* Replaces the result of a run, or ends the run, which has none if it failed; returns whether it has ended. Then the

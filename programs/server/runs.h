@@ -255,7 +255,7 @@ typedef struct file_run {
     run_fields fields;
     run_unread_list left_out; /* files that were not stored */
     run_unread_list unread;   /* of RUN_FAILED, which has no result */
-    char why[512];            /* of RUN_FAILED */
+    char why[800];            /* of RUN_FAILED */
     struct request *waiting;
 } file_run;
 

@@ -96,6 +96,13 @@ def newcomer(browser, address, pictures):
     page.wait_for_selector("text=Removed. Its original still counts it as a copy.")
     if "other.example" in json.dumps(get(address, "/v1/documents")):
         yield "what was undone is still there"
+    # What is no URL is not sent.
+    asked = len(watched.asked)
+    for button in ("Check", "Check and add"):
+        try_it(page, FIRST, button, url="other.example/clock")
+        yield from is_shown(page, "An address begins with https://", "a URL without its scheme")
+    if len(watched.asked) != asked:
+        yield f"a URL without its scheme: {watched.asked[asked:]}"
     # Stored once, and not with another text at the same URL.
     for text, said in ((SECOND, "and stored as"), (SECOND + " So is parking.", "and not stored itself")):
         try_it(page, text, "Check and add", url="https://other.example/clock")
@@ -154,6 +161,7 @@ def not_kept(browser, address):
     yield from is_shown(page, "Counted as a copy of its original, and not stored itself", "an index that counts copies")
     if page.get_by_role("button", name="Undo", exact=True).count():
         yield "offers to undo what was only counted"
+    watched.open("#/groups", ".lead:has-text('The texts of copies are kept only with --keep-text --on-duplicate store.')")
     yield from watched.close()
 
 
@@ -186,6 +194,13 @@ def compare(browser, address):
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector(".problem")
     yield from is_shown(page, "One side is empty", "compare")
+    # No copies, but a paragraph in common.
+    rng = random.Random(15)
+    passage = corpus.prose(rng, 90)
+    for area in (a, b):
+        area.fill(f"{corpus.prose(rng, 200)} {passage} {corpus.prose(rng, 200)}")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.wait_for_selector("#verdict .kind:text-matches('^Not copies, but they share a passage of 9[0-9] words$')")
     yield from watched.close()
 
 
@@ -349,6 +364,11 @@ def dedup(browser, address):
     page.get_by_role("button", name="Delete now").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True).click()
     page.wait_for_selector(".tile", state="detached")
+    # Documents with the same id are told apart by their numbers.
+    upload(page, json.dumps({"id": "twice", "text": FIRST}).encode() + b"\n" + json.dumps({"id": "twice", "text": FIRST}).encode(), "twice.jsonl")
+    page.get_by_label("Why was a document removed?").fill("twice")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".why h3:has-text('twice (document 2) is removed at 80 %: it is 100 % similar to twice (document 1), which is kept.')")
     # A bar that would dwarf all others is cut, and has its number.
     rng = random.Random(10)
     texts = [corpus.prose(rng, 60)] * 41 + [corpus.edited(rng, corpus.prose(random.Random(number // 2), 60), number % 2) for number in range(20)]
@@ -363,7 +383,7 @@ def dedup(browser, address):
     watched.expected = (404, 415, 503)
     for size in (9, 1 << 22):
         upload(page, b"PK\x03\x04" + bytes(size), "table.xlsx")
-        page.wait_for_selector(".problem:has-text('save the spreadsheet as CSV')")
+        page.wait_for_selector(".problem:has(h2:text-is('This file cannot be read')):has-text('save the spreadsheet as CSV')")
     page.route("**/v1/runs?*", lambda route: route.fulfill(status=503, json={"type": "urn:doppel:problem:full", "title": "Full", "status": 503, "detail": "8 runs are held"}))
     upload(page, b"{}", "next.jsonl")
     page.wait_for_selector(".problem:has-text('8 runs are held')")
@@ -593,6 +613,7 @@ def same_as_commands(page, doppel, folder, kept, curl_kept):
 def folder(browser, address, doppel):
     """The files of a folder are read by the server as the command reads them; what cannot be read is listed."""
     watched = Watched(browser, address)
+    watched.expected = (404,)
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = watched.page
     watched.open("#/dedup", "h1:text-is('Deduplicate a file')")
@@ -610,6 +631,11 @@ def folder(browser, address, doppel):
         for name, why in (("essays/bin.dat", "binary, not text"), ("essays/book.xlsx", ""), ("essays/broken.docx", "not a Word document"), ("essays/cut.bin", "binary, not text")):
             if name not in listed or why not in listed:
                 yield f"a folder: {name} is not listed as {why!r}: {listed!r}"
+        # A file is found by its name without its folder.
+        page.get_by_label("Why was a document removed?").fill("alice.txt")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="essays/alice.txt", exact=True).click()
+        page.wait_for_selector(".why h3:text-matches('^essays/alice.txt is (kept|removed) at 80 %')")
         yield from watched.look()
         yield from same_as_commands(page, doppel, here, "kept.jsonl", "essays-kept.jsonl")
         # Opened again, it shows the same command.
@@ -667,7 +693,26 @@ def several_files(browser, address, doppel):
         for name, body in tables.items():
             pathlib.Path(here, name).write_text(body, encoding="utf-8")
         yield from same_as_commands(page, doppel, here, "new-kept.csv", "files-kept.csv")
-    # Nothing is similar: passages are another command's work.
+    # One of several files lacks the field: it is named, and left out.
+    pair = {"good.jsonl": (json.dumps({"text": FIRST}) + "\n").encode() * 2, "other.csv": f"id,description\n1,{rows[0]}\n".encode()}
+    drop(page, ".drop", pair)
+    page.wait_for_selector(".problem:has-text('other.csv has no field named text or html.')")
+    yield from watched.look()
+    page.get_by_label("text", exact=True).uncheck()
+    page.get_by_label("description", exact=True).check()
+    page.get_by_role("button", name="Find copies").click()
+    page.wait_for_selector(".problem:has-text('good.jsonl has no field named description.')")
+    page.get_by_role("button", name="Leave this file out").click()
+    page.wait_for_selector("text=Text field: description.")
+    page.wait_for_selector("text=doppel dedup other.csv")
+    drop(page, ".drop", pair)
+    page.get_by_role("button", name="Leave this file out").click()
+    page.wait_for_selector("text=doppel dedup good.jsonl")
+    # What only the server can unpack: it names the file.
+    drop(page, ".drop", {"good.jsonl": json.dumps({"text": FIRST}).encode(), "other.csv.bz2": bz2.compress(f"id,description\n1,{rows[0]}\n".encode())})
+    page.wait_for_selector(".problem:has-text('other.csv.bz2: the header has no column')")
+    if "textKey" in page.inner_text("main"):
+        yield f"files without a text: {page.inner_text('main')!r}"
     upload(page, json.dumps([{"text": FIRST}, {"text": corpus.prose(random.Random(1), 60)}]).encode(), "essays.json")
     page.wait_for_selector("code:text-is('doppel overlap essays.json')")
     yield from watched.close()
@@ -798,6 +843,13 @@ def files(browser, address):
         until(page, "number => document.querySelectorAll('textarea')[number].value.length > 100", number)
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_selector("text=A and B have exactly the same words.")
+    for number, name in enumerate(("alice.txt", "alice.docx")):
+        under = page.locator(".under").nth(number)
+        if not under.inner_text().endswith(f"80 words, from {name}"):
+            yield f"a chosen file is not named: {under.inner_text()!r}"
+        page.locator("textarea").nth(number).fill("typed")
+        if name in under.inner_text():
+            yield f"a text that was typed is said to be from {name}"
     # No figure reaches the threshold that it is below.
     shown = page.evaluate("async () => { const {share} = await import('/console/format.js'); return [[0.72966, 0.73], [0.72999999, 0.73], [0.73, 0.73], [0.5, 0.8], [0.99999]].map(of => share(...of)); }")
     if shown != ["72.97 %", "just below 73 %", "73.0 %", "50.0 %", "99.99 %"]:
@@ -820,6 +872,18 @@ def groups(browser, address):
     if not any(changes(page)):
         yield "groups: no difference is marked"
     yield from is_shown(page, "by content", "groups")
+    yield from is_shown(page, "Show a copy to see what it shares with its original.", "groups")
+    # A copy by its title may be far below the threshold: that it is one by its title is seen at once.
+    common = corpus.prose(random.Random(70), 45)
+    for number in range(12):
+        post(address, "/v1/documents", {"id": f"titled-{number}", "title": "The clock of the chapel in the eleven boxes", "text": f"{common} {corpus.prose(random.Random(71 + number), 15)}"})
+    page.reload()
+    page.wait_for_selector("details.group")
+    page.locator("summary:has-text('eleven boxes')").click()
+    page.wait_for_selector("details[open] .score")
+    scores = page.locator("details[open] .score").all_inner_texts()
+    if not scores or any(not re.fullmatch(r"[0-9.]+ %, by title", score) for score in scores):
+        yield f"groups: copies by title have {scores}"
     yield from watched.look()
     yield from watched.close()
 
@@ -837,6 +901,12 @@ def find(browser, address):
             page.wait_for_selector(f".place h2:has-text('{said}')", timeout=10000)
         except Exception:
             yield f"find {wanted!r}: not {said!r} but {page.inner_text('.place')!r}"
+    if page.locator(".place a").count():
+        yield f"find a title that is not known: {page.inner_text('.place')!r}"
+    page.fill("input[type=search]", "news.example/story-3")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="find https://news.example/story-3").click()
+    page.wait_for_selector(".place h2:has-text('Found by its URL')")
     page.fill("input[type=search]", "story-3~1")
     page.keyboard.press("Enter")
     page.wait_for_selector(".place li:has-text('a copy of story-3')")

@@ -140,7 +140,7 @@ class Folders(RunTest):
         # Without its key the first is refused, with the columns that it has; then the right one can be chosen.
         run = self.send(files)
         self.assertEqual(run["state"], "failed")
-        self.assertIn("textKey=body", run["why"])
+        self.assertRegex(run["why"], "^a.csv: .* Use textKey=body")
         self.assertEqual([one["name"] for one in run["fields"]], ["sku", "body"])
         _, _, run = self.server.ask("POST", f"/v1/runs/{run['id']}?textKey=body")
         run = self.finish(run)

@@ -57,14 +57,17 @@ function entryOf({path, file}) {
 }
 
 // {file, several, inputs, members}: the archive, as a file of the name that is shown; the names at its top, for the command; and
-// the files in it. The browser reads them while it sends the archive.
+// the files in it, as [{path, file}]. The browser reads them while it sends the archive.
 function archiveOf(found, name) {
   if (!found.length) throw {title: "Nothing to read", message: "The folder has no files."};
   const members = found.sort((x, y) => (x.path < y.path ? -1 : 1)),
     inputs = [...new Set(members.map(({path}) => path.split("/")[0]))],
     file = new File([...members.flatMap(entryOf), new Uint8Array(2 * BLOCK)], name);
-  return {file, several: true, inputs, members: members.map(one => one.file)};
+  return {file, several: true, inputs, members};
 }
+
+// The same without some of its files.
+export const without = ({file, members}, paths) => archiveOf(members.filter(one => !paths.includes(one.path)), file.name);
 
 // One file, as it is.
 const single = file => ({file, several: false, inputs: [file.name], members: []});

@@ -139,18 +139,24 @@ export function measureRows(c) {
 
 const nothingShared = c => !c.shinglesShared && !c.passages.length;
 
+// Words of a passage, about a paragraph, that is mentioned even where the texts are no copies: phrases that unrelated texts
+// share are shorter.
+const LONG_PASSAGE = 50;
+
 // How similar two texts are, as a verdict.
 export function likeness(c, threshold) {
+  const longest = Math.max(0, ...c.passages.map(passage => passage.words)),
+    apart = longest < LONG_PASSAGE ? "Not copies" : `Not copies, but they share a passage of ${many(longest, "word")}`;
   const figure = c.similarity === null ? null : share(c.similarity, threshold);
   if (c.sameDigest) return {kind: "Copies", parts: ["A and B have exactly the same words."]};
   if (nothingShared(c)) return {kind: "Not copies", parts: ["A and B have nothing in common."]};
-  if (c.similarity === null) return {kind: "Not copies", parts: ["A and B have a passage in common."]};
+  if (c.similarity === null) return {kind: apart, parts: ["A and B have a passage in common."]};
   if (c.similarity >= threshold)
     return {kind: "Copies", parts: ["A and B are ", {figure}, ` similar: ${passagesIn(c)}.`]};
   const [most, of, where] =
     (c.containmentAB || 0) >= (c.containmentBA || 0) ? [c.containmentAB, "A", "B"] : [c.containmentBA, "B", "A"];
   const within = most >= threshold ? `, but ${share(most)} of ${of} is in ${where}` : "";
-  return {kind: "Not copies", parts: ["A and B are ", {figure}, ` similar${within}: ${passagesIn(c)}.`]};
+  return {kind: apart, parts: ["A and B are ", {figure}, ` similar${within}: ${passagesIn(c)}.`]};
 }
 
 // How much of each is in the other; `said`: the share of A is already known.

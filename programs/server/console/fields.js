@@ -1,6 +1,7 @@
 // The fields of a file of records (CSV, TSV, JSONL, JSON), read from its beginning, and a form that asks which of them
 // have the text and which the id.
-import {box, card, el, field, form, name, options, plain, soft, table} from "./dom.js";
+import {box, button, card, el, field, form, name, options, plain, soft, table} from "./dom.js";
+import {count, many} from "./format.js";
 import {problemCard} from "./problem.js";
 
 // What the server takes for the text if no field is chosen.
@@ -129,19 +130,32 @@ async function fieldsOf(file) {
 const LOOKED_AT = 20;
 const RECORDS_NAME = /\.(csv|tsv|tab|jsonl|ndjson|json)$/i;
 
-// Of several files, those with names of records; null: none is a file of records. `lacks`: one of them has no field that
-// the server takes for the text.
+// Of several files, [{path, file}]: {fields, tables, lacks}, the fields of those with names of records, null if none is a
+// file of records; these files, as [{path, fields, isRows}]; and whether one of them has no field that the server takes for
+// the text.
 export async function fieldsOfSeveral(files) {
   const found = new Map(),
-    isTable = file => files.length === 1 || RECORDS_NAME.test(file.name.replace(PACKED, "")),
-    tables = files.filter(isTable).slice(0, LOOKED_AT);
-  let lacks = false;
-  for (const file of tables) {
+    isTable = ({file}) => files.length === 1 || RECORDS_NAME.test(file.name.replace(PACKED, "")),
+    tables = [];
+  for (const {path, file} of files.filter(isTable).slice(0, LOOKED_AT)) {
     const fields = await fieldsOf(file);
-    lacks ||= fields !== null && !usualFields(fields).text;
+    if (fields) tables.push({path, fields, isRows: isTableName(file.name.replace(PACKED, ""))});
     for (const {name, values} of fields || []) found.set(name, [...(found.get(name) || []), ...values]);
   }
-  return {fields: found.size ? [...found].map(([key, values]) => ({name: key, values})) : null, lacks};
+  return {
+    fields: found.size ? [...found].map(([key, values]) => ({name: key, values})) : null,
+    tables,
+    lacks: lacking(tables, []).length > 0,
+  };
+}
+
+// The tables without the fields that were chosen; none: the usual ones. A table of rows needs all of them, another file one.
+function lacking(tables, picked) {
+  const has = ({fields, isRows}) => {
+    const is = key => fields.some(one => one.name === key);
+    return !picked.length ? usualFields(fields).text : isRows ? picked.every(is) : picked.some(is);
+  };
+  return tables.filter(one => !has(one));
 }
 
 // The fields that the server takes by itself: {text, id}, each undefined where it finds none.
@@ -185,9 +199,29 @@ function refusalOf(picked) {
     : null;
 }
 
+// The names of the first few files.
+const FILES_NAMED = 3;
+const filesNamed = tables => [
+  tables.slice(0, FILES_NAMED).flatMap(({path}, i) => (i ? [", ", name(path)] : [name(path)])),
+  tables.length > FILES_NAMED && ` and ${many(tables.length - FILES_NAMED, "more file")}`,
+  tables.length > 1 ? " have" : " has",
+];
+
+// Says which of several files lack the fields that were chosen, and offers to leave them out.
+function lackCards(lack, picked, isAll, leaveOut) {
+  const wanted = picked.length > 1 ? ["none or not all of the fields ", name(picked.join(", "))] : ["no field named ", picked.length ? name(picked[0]) : "text or html"],
+    one = lack.length === 1;
+  return [
+    problemCard({title: "A field is missing", message: [filesNamed(lack), " ", wanted, "."]}),
+    !isAll && button(one ? "Leave this file out" : `Leave these ${count(lack.length)} files out`, leaveOut),
+  ];
+}
+
 // Asks which of the fields of a file have the text, and which the id; take({textKey, idKey}) is called with what was
-// chosen, undefined for the default. chosen: what was chosen before, or {}.
-export function chooser(file, fields, chosen, take) {
+// chosen, undefined for the default. `what`, as page_dedup.js has it, has what was chosen before, or no keys. leaveOut(paths,
+// keys) is called to do without some of several files.
+export function chooser(what, take, leaveOut) {
+  const {file, fields, keys: chosen, several, tables = [], members = []} = what;
   const usual = usualFields(fields),
     list = fieldTable(fields, keyFields(chosen.textKey ?? usual.text ?? longest(fields).name, fields)),
     place = box("place"),
@@ -198,16 +232,26 @@ export function chooser(file, fields, chosen, take) {
     options(usual.id ? ids : [["", "the line number"], ...ids], chosen.idKey ?? usual.id ?? ""),
   );
   const unlessUsual = (picked, one) => (picked === one || picked === "" ? undefined : picked);
+  const keysOf = picked => ({textKey: unlessUsual(picked.join(","), usual.text), idKey: unlessUsual(id.value, usual.id)});
+  // Whether one of several files lacks what was chosen, which is said then.
+  const lacks = picked => {
+    const own = picked.length === 1 && picked[0] === usual.text ? [] : picked,
+      lack = members.length ? lacking(tables, own) : [],
+      paths = lack.map(one => one.path);
+    if (lack.length) place.replaceChildren(...lackCards(lack, own, lack.length === members.length, () => leaveOut(paths, keysOf(picked))).filter(Boolean));
+    return lack.length > 0;
+  };
   const submit = () => {
     const boxes = [...list.querySelectorAll("input")],
       picked = fields.filter((_, i) => boxes[i].checked).map(one => one.name),
       refusal = refusalOf(picked);
     if (refusal) place.replaceChildren(problemCard({title: "Which field contains the text?", message: refusal}));
-    else take({textKey: unlessUsual(picked.join(","), usual.text), idKey: unlessUsual(id.value, usual.id)});
+    else if (!lacks(picked)) take(keysOf(picked));
   };
+  if (usual.text && !chosen.textKey) lacks([usual.text]);
   return card(
     "Which field contains the text?",
-    el("p", null, !usual.text && ["No field of ", name(file.name), " is named text or html. "], "Only the text is compared. If you choose several fields, their values are joined."),
+    el("p", null, !usual.text && ["No field of ", several ? "these files" : name(file.name), " is named text or html. "], "Only the text is compared. If you choose several fields, their values are joined."),
     form(
       null,
       submit,

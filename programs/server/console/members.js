@@ -43,7 +43,10 @@ async function member(original, id, signal) {
   ];
 }
 
-const similarity = copy => (copy.evidence.similarity === null ? null : share(copy.evidence.similarity));
+// Copies by title or by URL may be below the threshold.
+const BY = {exact_url: "by URL", title_similarity: "by title"};
+const similarity = copy =>
+  [copy.evidence.similarity === null ? null : share(copy.evidence.similarity), BY[copy.reason]].filter(Boolean).join(", ");
 
 // original: null where it was removed; shown: whether it is the document of the page.
 function row(original, copy, shown, signal) {

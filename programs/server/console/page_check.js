@@ -128,6 +128,10 @@ async function run(asked, place, adds, signal) {
     );
     return;
   }
+  if (!asked.url.checkValidity()) {
+    outcome(place, problemCard({title: "This URL is not complete", message: "An address begins with https://"}));
+    return;
+  }
   const last = adds ? (await stats(signal)).last : 0;
   const verdict = await (adds ? add(body, signal) : check(body, signal));
   if (adds && !verdict.isDuplicate && !verdict.known && (body.text || body.html))

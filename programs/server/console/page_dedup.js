@@ -3,7 +3,7 @@
 import {compare, createRun, deleteRun, download, getRun, repeatRun, runEvents, runExamples, runFile, runGroups} from "./api.js";
 import {clusters} from "./clusters.js";
 import {announce, box, button, calm, card, el, lead, name, needs, outcome, soft, svg, tile} from "./dom.js";
-import {fromInput, taken, takesFiles} from "./dropped.js";
+import {fromInput, taken, takesFiles, without} from "./dropped.js";
 import {chooser, fieldsOfSeveral, keyFields, usualFields} from "./fields.js";
 import {bytes, clock, count, many, percent, share} from "./format.js";
 import {problemCard, working} from "./problem.js";
@@ -86,12 +86,15 @@ function makeView() {
   };
 }
 
+// The server also says which parameter of a request would help.
+const whyFailed = run => run.why.replace(/(?:\. Use|;) textKey=.*?( \(and \d+ more files? like it\))?$/s, "$1.");
+
 function inWords(run, what) {
   const files = run.archive ? "files" : "file",
     read =
     (run.bad ? ` ${many(run.bad, run.archive ? "file or record" : "record", run.archive ? "files or records" : "records")} could not be read.` : "") +
     (run.empty ? ` ${many(run.empty, "document")} ${run.empty === 1 ? "has no words and is" : "have no words and are"} kept.` : "");
-  if (run.state === "failed") return run.why;
+  if (run.state === "failed") return whyFailed(run);
   if (run.state === "done")
     return `${bytes(run.received)} analysed.${read} The ${files} will be deleted at ${clock(run.expires)}, or earlier if you delete ${run.archive ? "them" : "it"} or drop another file.`;
   if (run.state === "receiving") return `${bytes(run.received)} of ${bytes(what.file.size)} sent; ${many(run.documents, "document")} analysed so far.`;
@@ -99,7 +102,8 @@ function inWords(run, what) {
 }
 
 // A run, from the upload of its file or from when it is opened again. `what` is {file, several,
-// inputs, fields, keys, format}, of which dropped.js gives the first three: `file` has only a name and a size if the
+// inputs, members, fields, tables, less, keys, format}, of which dropped.js gives the first four, fields.js `fields` and
+// `tables`; `less`: files of a folder were left out; `file` has only a name and a size, and there are no members, if the
 // browser no longer has it; `fields` is null if they are not known; `keys` are the fields with the text and the id;
 // `format` is that of the kept documents. ask(what, id) lets the user choose the fields.
 class Watch {
@@ -110,6 +114,7 @@ class Watch {
     this.id = id;
     this.run = null;
     this.arrived = false; // all of the file is on the server
+    this.ids = new Set((what.members || []).map(one => one.path)); // of documents, as far as they are known
     this.view = makeView();
     this.threshold = USUAL;
     this.layOut(root);
@@ -207,8 +212,8 @@ class Watch {
     this.ready.replaceChildren(
       el("h2", null, "Download"),
       box("buttons", button("Download kept", get("kept"), {class: "first"}), button("Download removed", get("removed")), may("write") && deleteNow),
-      ...(commandReadsMore(this.run)
-        ? [soft("No command is shown: doppel dedup may read files that the server left out, and then gives another result.")]
+      ...(commandReadsMore(this.run) || this.what.less
+        ? [soft("No command is shown: doppel dedup may read files that were left out here, and then gives another result.")]
         : [
             el("p", {class: "soft"}, "The same on the command line:"),
             this.command,
@@ -266,6 +271,7 @@ class Watch {
   showGroups(found) {
     const v = this.view,
       open = new Set([...v.list.querySelectorAll("details[open]")].map(details => details.dataset.number));
+    for (const group of found.largest) for (const {id} of [group, ...group.copies]) this.ids.add(id);
     v.clusters.update(found.largest, titleOf);
     v.groups.set(count(found.groups), found.largest.length ? `the largest of ${count(found.largest[0].size)}` : "");
     v.at.textContent = `${many(found.groups, "group")} of two or more at ${percent(found.similarity)}${
@@ -298,7 +304,7 @@ class Watch {
     v.bar.hidden = run.state === "done" || run.state === "failed";
     this.what.format = run.keptFormat;
     if (run.state === "failed" || run.state === "done") v.unread.replaceChildren(unreadCard(run) || "");
-    if (run.state === "failed") throw {title: run.archive ? "These files cannot be used" : "This file cannot be used", message: run.why, choose: this.askAgain()};
+    if (run.state === "failed") throw {title: run.archive ? "These files cannot be used" : "This file cannot be used", message: whyFailed(run), choose: this.askAgain()};
     if (!run.thresholds.length) return;
     this.result.hidden = false;
     v.documents.set(count(run.documents), run.whole ? "" : "so far");
@@ -306,7 +312,7 @@ class Watch {
     if (run.state === "done") {
       this.showKeys();
       this.offerFiles();
-      this.why = whyForm(this.id, () => this.threshold, this.signal);
+      this.why = whyForm(this.id, () => this.threshold, () => this.ids, this.signal);
       v.why.replaceChildren(this.why.box);
       announce(`Done: ${many(run.removed, "document")} of ${count(run.documents)} removed`);
     }
@@ -393,7 +399,7 @@ function dropPlace(start) {
     drop = box(
       "drop card",
       invitation,
-      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). In a folder, each file is read in its own format."),
+      soft("JSONL, JSON, CSV, TSV, WARC, mbox, .docx, plain text or HTML, also compressed (.gz, .zst, .bz2, .xz). In a folder, each file is read in its own format. Several files are read in the order of their names."),
       box("buttons", ...choose(false), ...choose(true)),
     );
   takesFiles(drop, start);
@@ -431,16 +437,23 @@ export async function show(root, route, signal) {
         const again = new Watch({...what, keys}, place, ask, until, id || undefined);
         return id ? again.repeat() : again.start();
       });
-    outcome(place, chooser(what.file, what.fields, what.keys, take));
+    const leaveOut = (paths, keys) => {
+      const isFolder = paths.some(path => path.includes("/"));
+      send(Promise.resolve(without(what, paths)), {keys, less: what.less || isFolder});
+    };
+    outcome(place, chooser(what, take, leaveOut));
   };
-  const start = promise =>
+  // keys: the fields that were chosen; null: they are asked for if there are no usual ones.
+  const send = (promise, {keys = null, less = false} = {}) =>
     watch(async until => {
       const dropped = await promise,
-        {fields, lacks} = await fieldsOfSeveral(dropped.several ? dropped.members : [dropped.file]),
-        what = {...dropped, fields, keys: {}};
-      if (lacks) ask(what, null);
+        {file, several, members} = dropped,
+        {fields, tables, lacks} = await fieldsOfSeveral(several ? members : [{path: file.name, file}]),
+        what = {...dropped, fields, tables, less, keys: keys || {}};
+      if (lacks && !keys) ask(what, null);
       else await new Watch(what, place, ask, until).start();
     });
+  const start = promise => send(promise);
   const drop = dropPlace(start);
   root.append(
     el("h1", null, "Deduplicate a file"),

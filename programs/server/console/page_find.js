@@ -40,19 +40,28 @@ async function byTitle(title, signal) {
   return stored && found(stored, `Found by its title, ${share(stored.titleSimilarity)} similar`);
 }
 
-async function nothing(signal) {
+// host.example/path: a URL without its scheme.
+const WITHOUT_SCHEME = /^[^\s/:@]+\.[^\s/:@.]{2,}(:\d+)?\/\S*$/;
+
+async function nothing(wanted, signal) {
   const s = await stats(signal);
   const titles = s.titles
     ? `Titles of ten or more characters are found if they are at least ${percent(s.titleSimilarity)} similar.`
     : "This index does not compare titles.";
   const about = "An id must match exactly; a URL may be written in any equivalent form. ";
-  return card("Nothing found", soft(about, titles));
+  const whole = `https://${wanted}`;
+  return card(
+    "Nothing found",
+    WITHOUT_SCHEME.test(wanted) &&
+      el("p", null, "An address begins with https://: ", el("a", {href: `#/find?q=${encodeURIComponent(whole)}`}, "find ", name(whole)), "."),
+    soft(about, titles),
+  );
 }
 
 async function run(wanted, place, signal) {
   const stored = await orNull(get(wanted, signal));
   const how = stored && (stored.id === wanted ? "Found by its id" : "Found by its URL");
-  const shown = stored ? found(stored, how) : (await byTitle(wanted, signal)) || (await nothing(signal));
+  const shown = stored ? found(stored, how) : (await byTitle(wanted, signal)) || (await nothing(wanted, signal));
   outcome(place, shown);
   announce(shown.querySelector("h2").textContent);
 }

@@ -52,12 +52,23 @@ function group(one, signal) {
   return details;
 }
 
+function whatIsShown({keepText, onDuplicate}) {
+  if (keepText && onDuplicate === "store") return "Show a copy to see what it shares with its original.";
+  const options = keepText ? "--on-duplicate store" : "--keep-text --on-duplicate store";
+  return `The texts of copies are kept only with ${options}.`;
+}
+
 export async function show(root, route, signal) {
-  const list = el("div");
+  const list = el("div"),
+    about = el("span");
   root.append(
     el("h1", null, "Groups of copies"),
-    el("p", {class: "lead"}, "The originals with the most copies, largest group first. Show a copy to see what it shares with its original."),
+    el("p", {class: "lead"}, "The originals with the most copies, largest group first. ", about),
     list,
+  );
+  stats(signal).then(
+    s => (about.textContent = whatIsShown(s)),
+    () => {}, // the list says what is wrong
   );
   async function fill(limit) {
     const found = (await groups(limit, signal)).groups.filter(one => one.duplicates);

@@ -18,7 +18,7 @@ export function problemCard(error) {
   return el(
     "section",
     {class: "card problem", role: "alert"},
-    el("h2", null, error.title || "Something went wrong"),
+    el("h2", null, error.kind === "type" ? "This file cannot be read" : error.title || "Something went wrong"),
     el("p", null, error.status === 401 ? "Sign in with a valid token." : error.message || String(error)),
     (where || hint) && soft([where, hint].filter(Boolean).join(" ")),
   );

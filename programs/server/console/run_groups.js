@@ -89,16 +89,30 @@ export function listGroups(list, found, runId, signal) {
 // ---- why a document is removed ----
 
 function inWords(found) {
-  const at = percent(found.similarity);
+  const at = percent(found.similarity),
+    numbered = number => found.id === found.originalId && ` (document ${count(number + 1)})`;
   if (!found.kept)
-    return [name(found.id), ` is removed at ${at}: it is ${share(found.originalSimilarity)} similar to `, name(found.originalId), ", which is kept."];
+    return [
+      name(found.id),
+      numbered(found.number),
+      ` is removed at ${at}: it is ${share(found.originalSimilarity)} similar to `,
+      name(found.originalId),
+      numbered(found.originalNumber),
+      ", which is kept.",
+    ];
   return found.group
     ? [name(found.id), ` is kept at ${at}, and ${many(found.group.size - 1, "copy", "copies")} of it ${found.group.size > 2 ? "are" : "is"} removed.`]
     : [name(found.id), ` is kept: at ${at} it is not a copy of any other document.`];
 }
 
-// A form that asks for a document by its id. threshold(): which one is chosen. {box, again()}; again() asks once more.
-export function whyForm(runId, threshold, signal) {
+const SUGGESTED = 5;
+
+// Of the ids that are known, those that end in what was asked for: it may be the name of a file without its folder.
+const endingIn = (asked, ids) => [...ids].filter(id => id.endsWith(`/${asked}`)).slice(0, SUGGESTED);
+
+// A form that asks for a document by its id. threshold(): which one is chosen; ids(): a set of those that are known.
+// {box, again()}; again() asks once more.
+export function whyForm(runId, threshold, ids, signal) {
   const input = el("input", {type: "search", autocomplete: "off", spellcheck: "false", dir: "auto"}),
     place = box("place"),
     submit = el("button", {type: "submit"}, "Why?");
@@ -119,7 +133,11 @@ export function whyForm(runId, threshold, signal) {
       put(await answer());
     } catch (error) {
       if (error.kind !== "no-document") throw error;
-      put([el("h3", null, `No document in this file has the id ${plain(asked)}.`)]);
+      const meant = endingIn(asked, ids()).map(id => button(plain(id), () => (input.value = id) && ask(), {class: "link"}));
+      put([
+        el("h3", null, `No document in this file has the id ${plain(asked)}.`),
+        meant.length && el("p", null, "Did you mean ", meant.flatMap((one, i) => (i ? [", ", one] : [one])), "?"),
+      ]);
     }
   };
   const ask = () =>

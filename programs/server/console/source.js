@@ -35,14 +35,19 @@ function takesDrops(place, take) {
 export function source(label, rows = 10) {
   const area = el("textarea", {rows, spellcheck: "false", dir: "auto"});
   const kind = el("select", {"aria-label": `${label}: kind`}, options(KINDS, "auto"));
-  const counted = el("span", {class: "soft"}, "0 words");
+  const counted = el("span", {class: "soft counted"}, "0 words");
+  let from = null; // the name of the file that the text is of
   const changed = () => {
     offer.replaceChildren();
-    counted.textContent = `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`;
+    counted.replaceChildren(
+      `${many(wordsOf(area.value), "word")}${area.value && isPage() ? ", a page" : ""}`,
+      ...(from === null ? [] : [", from ", name(from)]),
+    );
   };
   const isPage = () => (kind.value === "auto" ? looksLikePage(area.value) : kind.value === "html");
   const offer = el("div", {class: "offer", role: "status"});
-  const set = (text, as = "auto") => {
+  const set = (text, as = "auto", file = null) => {
+    from = file;
     area.value = text;
     kind.value = as;
     changed();
@@ -56,7 +61,7 @@ export function source(label, rows = 10) {
   const load = (chosen, {text, html}) => {
     const isHtml = html !== null,
       shown = isHtml ? html : text;
-    set(shown, looksLikePage(shown) === isHtml ? "auto" : isHtml ? "html" : "text");
+    set(shown, looksLikePage(shown) === isHtml ? "auto" : isHtml ? "html" : "text", chosen.name);
     announce(`${chosen.name} loaded`);
   };
   const offerSeveral = chosen =>
@@ -84,7 +89,10 @@ export function source(label, rows = 10) {
     file.value = ""; // so that the same file can be chosen again
     if (chosen) take(chosen);
   });
-  area.addEventListener("input", changed);
+  area.addEventListener("input", () => {
+    from = null;
+    changed();
+  });
   kind.addEventListener("change", changed);
   const place = box(
     "source",
