@@ -140,7 +140,7 @@ static void report_jump(dp_local *local, const dp_clock *was, dp_clock_event eve
         dp_known_log(
             &local->known, DOPPEL_LOG_WARNING, "CLOCK_RETURNED",
             "the clock of the system, which had said %s, says %s again: nothing was purged; documents that were "
-            "added meanwhile expire by the later of the two",
+            "added in between expire by the later of the two",
             date_of(was->doubted, before), date_of(is->time, after));
     if (is_jump(was) && event == DP_CLOCK_SETTLED)
         dp_known_log(&local->known, DOPPEL_LOG_WARNING, "CLOCK_SETTLED",

@@ -335,7 +335,7 @@ static doppel_status name_writer(const char *folder, int lock, doppel_error *err
         snprintf(who, sizeof who, "process %ld%s%s%s", process, *command ? " (" : "", command, *command ? ")" : "");
     return dp_fail_at(error, DOPPEL_ERROR_STORE, folder, 0,
                       "%s writes to it: wait for it, stop it, or, if it is doppel serve, send it the documents (POST "
-                      "/v1/batch?op=add); meanwhile check, get, similar and stats can read it",
+                      "/v1/batch?op=add). Until then, check, get, similar and stats can read it",
                       who);
 }
 

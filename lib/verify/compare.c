@@ -11,7 +11,7 @@
 #define SLOTS 128
 
 /* Cells of the table of an edit distance that are computed at most: both distances take about a second. Longer texts
- * are measured as long as they need no more edits than a band of so many cells allows. */
+ * are measured as long as they need no more edits than a band of that size allows. */
 #define MOST_CELLS ((uint64_t)1 << 34)
 
 /* One text, sketched. */
