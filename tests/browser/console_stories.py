@@ -264,6 +264,12 @@ def upload(page, body=None, name="pages.jsonl"):
     page.set_input_files("input[type=file]:not([webkitdirectory])", {"name": name, "mimeType": "application/jsonl", "buffer": body or lines()})
 
 
+def figures(page):
+    """What the page of a run counts, once it has all of it."""
+    until(page, "() => document.querySelector('.tile') && [...document.querySelectorAll('.tile b')].every(one => one.textContent !== '–')")
+    return page.locator(".tile b").all_inner_texts()
+
+
 def dedup(browser, address):
     """A file is analysed, a threshold chosen, the result downloaded; a run is opened again, and deleted."""
     watched = Watched(browser, address)
@@ -273,7 +279,7 @@ def dedup(browser, address):
     upload(page)
     page.wait_for_selector(".example .hunk")
     documents = len(lines().splitlines())
-    tiles = lambda: [int(text.replace(",", "")) for text in page.locator(".tile b").all_inner_texts()]
+    tiles = lambda: [int(text.replace(",", "")) for text in figures(page)]
     at_80 = tiles()
     if at_80[0] != documents or at_80[1] + at_80[2] != documents or not at_80[2]:
         yield f"the counts do not fit: {at_80}"
@@ -508,8 +514,8 @@ def fields(browser, address):
     page.wait_for_selector("text=4 groups of two or more")
     if command() != "doppel dedup table.csv -o kept.csv --removed removed.jsonl --similarity 0.80 --text-key 'say, \"what\"' --id-key number":
         yield f"fields: the command is {command()}"
-    if page.locator(".tile b").all_inner_texts() != ["8", "4", "4", "4"]:
-        yield f"fields: {page.locator('.tile b').all_inner_texts()}"
+    if figures(page) != ["8", "4", "4", "4"]:
+        yield f"fields: {figures(page)}"
     page.reload()
     page.wait_for_selector(".command")
     if "--id-key number" not in command():
@@ -523,7 +529,7 @@ def fields(browser, address):
     page.get_by_label("number", exact=True).check()
     page.get_by_role("button", name="Find copies").click()
     page.wait_for_selector("text=--text-key number --id-key number")
-    if page.locator(".tile b").first.inner_text() != "8" or uploads() != sent:
+    if figures(page)[0] != "8" or uploads() != sent:
         yield "fields: another one cannot be read once the file is not here"
     # What only the server can unpack: it says which fields there are.
     upload(page, bz2.compress(b'{"key": "1", "body": "one two three four five six"}\n{"key": "2", "body": "seven"}\n'), "packed.jsonl.bz2")
@@ -625,8 +631,8 @@ def folder(browser, address, doppel):
         page.set_input_files("input[webkitdirectory]", pathlib.Path(here, "essays"))
         page.wait_for_selector("text=Download kept")
         page.wait_for_selector("h2:text-is('Not read: 4 files or records')")
-        if [tile.inner_text() for tile in page.locator(".tile b").all()] != ["9", "5", "4", "2"]:
-            yield f"a folder: {page.locator('.tiles').inner_text()!r}"
+        if figures(page) != ["9", "5", "4", "2"]:
+            yield f"a folder: {figures(page)}"
         listed = page.inner_text("table.unread")
         for name, why in (("essays/bin.dat", "binary, not text"), ("essays/book.xlsx", ""), ("essays/broken.docx", "not a Word document"), ("essays/cut.bin", "binary, not text")):
             if name not in listed or why not in listed:
@@ -674,7 +680,7 @@ def several_files(browser, address, doppel):
     page.wait_for_selector("h1:text-is('Deduplicate a file')")
     page.wait_for_selector(".example .hunk")
     yield from is_shown(page, "second.txt", "dropped files")
-    if page.locator(".tile b").first.inner_text() != "3":
+    if figures(page)[0] != "3":
         yield "dropped files: not three documents"
     rng = random.Random(13)
     rows = [corpus.prose(rng, 30) for _ in range(6)]
@@ -687,8 +693,8 @@ def several_files(browser, address, doppel):
     page.get_by_role("button", name="Find copies").click()
     page.wait_for_selector("text=Text field: body. Id field: sku.")
     page.wait_for_selector("text=Download kept")
-    if [tile.inner_text() for tile in page.locator(".tile b").all()] != ["10", "7", "3", "3"]:
-        yield f"tables: {page.locator('.tiles').inner_text()!r}"
+    if figures(page) != ["10", "7", "3", "3"]:
+        yield f"tables: {figures(page)}"
     with tempfile.TemporaryDirectory() as here:
         for name, body in tables.items():
             pathlib.Path(here, name).write_text(body, encoding="utf-8")
