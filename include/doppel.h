@@ -385,8 +385,9 @@ DOPPEL_API doppel_status doppel_titles_find(const doppel_titles *titles, doppel_
 
 /* A document as it was read; everything is borrowed for the duration of the callback that receives it. */
 typedef struct doppel_document {
-    doppel_slice id;         /* the record's; else FILE:LINE; for a plain file its path as given */
-    doppel_slice text;       /* UTF-8 */
+    doppel_slice id;   /* the record's; else FILE:LINE; for a plain file its path as given. A path that is not UTF-8 has
+                          each % and each byte that is not part of UTF-8 as %HH */
+    doppel_slice text; /* UTF-8 */
     doppel_slice url, title; /* data NULL: the record has none */
     doppel_slice record; /* JSONL and JSON: the whole record as it is in the file, without its line end; one byte after
                             it may be read (JSON: rewritten on one line); CSV and TSV with row_records: the row as such
@@ -1829,8 +1830,9 @@ typedef struct doppel_item {
     uint64_t words; /* with a fingerprint: the number of words of the text; 0: at least min_words */
     uint64_t ttl;   /* seconds; 0: the engine's; DOPPEL_NEVER */
     /* Add: restore a document as doppel_engine_each gave it; nothing is decided. Used from it: when it was added and
-     * expires, how many duplicates it had and, for a copy, its original (which must be present), the reason and the
-     * evidence; the rest comes from the item. A copy needs no set. NULL: it is new. */
+     * expires, how many duplicates it had and, for a copy, its original (which must be present; if that is a copy here,
+     * the original of that one takes its place), the reason and the evidence; the rest comes from the item. A copy
+     * needs no set. NULL: it is new. */
     const doppel_stored *restore;
     /* Add: where it comes from, e.g. "pages/3/1207" for a record of a log, kept with the document; data NULL: not
      * given. An add with the origin of a stored document is the same document again and gets its first verdict again:
@@ -1839,6 +1841,10 @@ typedef struct doppel_item {
     doppel_slice origin;
     /* With a fingerprint, instead of `set`: doppel_stored.sample from an index with the same similarity and sample. */
     doppel_slice sample;
+    /* With `restore`, into an engine that has other documents: an original is decided like a new one, and may be a
+     * duplicate here. Each copy counts as a duplicate of the original it goes to, so that only those duplicates of an
+     * original that were not kept as copies are taken over (doppel_stored.duplicates_by less copies_by). */
+    bool merge;
 } doppel_item;
 
 /* What was measured on a pair. NaN and -1: not known. */
@@ -1865,6 +1871,7 @@ typedef struct doppel_verdict {
     doppel_slice original_id; /* data NULL: none */
     char *memory;             /* what both point into */
     size_t memory_size;
+    bool id_known; /* add: a duplicate whose id another copy had already: nothing was stored under it */
 } doppel_verdict;
 DOPPEL_API void doppel_verdict_free(doppel_verdict *verdict);
 
@@ -1881,10 +1888,11 @@ DOPPEL_API doppel_status doppel_engine_check(doppel_engine *engine, const doppel
 
 /* Checks and adds, atomically. An existing id: with the same words it gets its first verdict again; with different
  * words the new version replaces the old and is checked against all others; links to the old version and its counts are
- * removed with it. After DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE or DOPPEL_ERROR_AWAY the document is not acknowledged (it
- * is absent or complete), and the engine remains usable. A document without an id is not looked up by its derived id:
- * the same words are a duplicate, of an original that may have that same id. DOPPEL_ERROR_INPUT for one that has no id,
- * no URL and no words. On an error the verdict is unchanged. */
+ * removed with it. A derived id that exists is treated alike, unless what has it also has the URL, or the words, that
+ * the id was derived from: then this is a duplicate as any other, of an original that may have that same id. After
+ * DOPPEL_ERROR_IO, DOPPEL_ERROR_STORE or DOPPEL_ERROR_AWAY the document is not acknowledged (it is absent or complete),
+ * and the engine remains usable. DOPPEL_ERROR_INPUT for one that has no id, no URL and no words. On an error the
+ * verdict is unchanged. */
 DOPPEL_API doppel_status doppel_engine_add(doppel_engine *engine, const doppel_item *item, doppel_verdict *verdict,
                                            doppel_error *error);
 
@@ -1914,7 +1922,7 @@ DOPPEL_API doppel_status doppel_engine_add_in_turn(doppel_engine *engine, const 
                                                    const doppel_turn *turn, doppel_verdict *verdicts,
                                                    doppel_error *errors, doppel_error *error);
 
-/* Removes a document; copies linked to it no longer match. *removed (may be NULL): whether it was present. */
+/* Removes a document, and with it its copies. *removed (may be NULL): whether it was present. */
 DOPPEL_API doppel_status doppel_engine_remove(doppel_engine *engine, doppel_slice id, bool *removed,
                                               doppel_error *error);
 
@@ -1940,12 +1948,11 @@ struct doppel_stored {
     size_t alias_count;
     double similarity, containment; /* in a list of similar documents: to the query; NaN: not known */
     int distance;
-    bool original_gone;  /* of a copy: its original was removed or replaced, or has expired; the copy is found by its id
-                            only, and is deleted by the next compact */
     doppel_slice origin; /* as in doppel_item; data NULL: not given */
     doppel_slice sample; /* if a sample of the feature hashes is kept (then `set` is NULL, and set_count that of the
                             whole set): the sample and its band keys (docs/FORMAT.md); only from doppel_engine_each */
     uint64_t copies;     /* remembered under it (link, store) and not removed since, with a URL or without */
+    uint64_t copies_by[DOPPEL_REASONS]; /* the same by doppel_reason */
 };
 
 /* Documents found by a call. Zero is empty. */

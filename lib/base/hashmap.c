@@ -40,6 +40,23 @@ bool dp_hashmap_reserve(dp_hashmap *map, size_t count) {
     return true;
 }
 
+/* What comes after the key, up to a free place, moves up if its way from home leads past the place that gets free. */
+void dp_hashmap_remove(dp_hashmap *map, uint64_t key) {
+    dp_hashmap_place *gone = map->room ? dp_hashmap_locate(map, key, NULL, NULL) : NULL;
+    if (!gone || !gone->value)
+        return;
+    size_t mask = map->room - 1, at = (size_t)(gone - map->places);
+    for (size_t next = (at + 1) & mask; map->places[next].value; next = (next + 1) & mask) {
+        size_t home = dp_hashmap_home(map, map->places[next].key);
+        if (((next - home) & mask) < ((next - at) & mask))
+            continue;
+        map->places[at] = map->places[next];
+        at = next;
+    }
+    map->places[at].value = 0;
+    map->count--;
+}
+
 void dp_hashmap_clear(dp_hashmap *map) {
     if (map->count)
         memset(map->places, 0, map->room * sizeof *map->places);

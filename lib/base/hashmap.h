@@ -35,6 +35,7 @@ typedef struct dp_hashmap {
  * fail, and pointers to values stay valid, up to that count. */
 bool dp_hashmap_reserve(dp_hashmap *map, size_t count);
 
+void dp_hashmap_remove(dp_hashmap *map, uint64_t key);
 /* Removes all keys; keeps the memory. */
 void dp_hashmap_clear(dp_hashmap *map);
 void dp_hashmap_free(dp_hashmap *map);

@@ -36,7 +36,7 @@ doppel_status dp_verdict_name(doppel_verdict *verdict, const doppel_slice ids[2]
 doppel_status dp_verdict_set(doppel_verdict *verdict, const dp_rules *rules, doppel_reason reason,
                              const doppel_evidence *evidence, const doppel_slice ids[2]) {
     verdict->is_duplicate = reason != DOPPEL_REASON_NONE;
-    verdict->known = verdict->replaced = false;
+    verdict->known = verdict->replaced = verdict->id_known = false;
     verdict->reason = reason;
     verdict->evidence = evidence ? *evidence : dp_evidence_none();
     verdict->confidence = dp_decide_confidence(rules, reason, &verdict->evidence);
@@ -84,6 +84,8 @@ size_t doppel_verdict_json(const doppel_verdict *verdict, bool lead, char *to, s
         put_bool(&w, "known", true);
     if (verdict->replaced)
         put_bool(&w, "replaced", true);
+    if (verdict->id_known)
+        put_bool(&w, "idKnown", true);
     put_share(&w, "confidence", verdict->confidence);
     put_string(&w, "reason", doppel_slice_of(doppel_reason_name(verdict->reason)));
     put_string(&w, "originalId", verdict->original_id);

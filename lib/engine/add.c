@@ -13,7 +13,7 @@ typedef struct decision {
     dp_original found;
     dp_trace gone[2]; /* that this one replaces */
     size_t gone_count;
-    uint64_t holder; /* the number with the same id and words, but another origin; 0: none */
+    uint64_t holder; /* what has the same id and stays if this is a duplicate; 0: nothing has */
     doppel_error *error;
 } decision;
 
@@ -21,93 +21,105 @@ static decision begin_decision(dp_worker *worker, const dp_query *query, doppel_
     return (decision){.engine = worker->engine, .worker = worker, .look = worker->look, .query = query, .error = error};
 }
 
+static bool same_bytes(doppel_slice a, doppel_slice b) {
+    return a.length == b.length && (!a.length || !memcmp(a.data, b.data, a.length));
+}
+
 /* ---- documents of an export, restored unchanged: nothing is decided ---- */
 
-/* Instead of dp_find: the original named by the export. */
+/* Whether it is put back as it was. In a merge only copies are. */
+static bool is_restored(const dp_query *query) {
+    return query->restore && (!query->merge || query->restore->original_id.data);
+}
+
+/* Instead of dp_find: the original named by the export or, where that is a copy here, its original. */
 static doppel_status restore_find(decision *d) {
-    const doppel_stored *stored = d->query->restore;
+    const dp_query *q = d->query;
+    const doppel_stored *stored = q->restore;
     uint64_t number;
     dp_trace trace;
+    dp_record record;
     bool found = false;
     d->found = (dp_original){.reason = DOPPEL_REASON_NONE, .best.evidence = dp_evidence_none()};
     if (!stored->original_id.data)
         return DOPPEL_OK;
     DP_TRY(dp_find_name(d->worker, DP_KEY_ID, stored->original_id, &number, d->error));
     if (number)
-        DP_TRY(dp_look_trace(d->look, number, &trace, &found, d->error));
-    if (!found || trace.kind != DP_TRACE_DOCUMENT)
+        DP_TRY(dp_read_document(d->look, number, &trace, &record, &found, d->error));
+    if (found && trace.kind == DP_TRACE_COPY)
+        DP_TRY(dp_read_document(d->look, number = trace.of, &trace, &record, &found, d->error));
+    if (!found)
         return dp_fail(d->error, DOPPEL_ERROR_INPUT, "a copy whose original is not there");
     d->found = (dp_original){.reason = stored->reason,
                              .best = {.number = number, .evidence = stored->evidence},
-                             .original_id = stored->original_id};
+                             .expires = trace.expires,
+                             .has_url = q->canonical.length && same_bytes(q->canonical, record.canonical),
+                             .original_id = record.id};
     if (d->found.reason == DOPPEL_REASON_NONE || (unsigned)d->found.reason >= DOPPEL_REASONS)
         return dp_fail(d->error, DOPPEL_ERROR_INPUT, "a copy for a reason that is not known");
     return DOPPEL_OK;
 }
 
-/* Queues its counts of duplicates; `trace` is its trace here. */
-static doppel_status restore_counts(decision *d, const dp_trace *trace) {
+/* Queues its counts of duplicates at a number. In a merge its copies are counted as they come. */
+static doppel_status restore_counts(decision *d, uint64_t number) {
     const doppel_stored *stored = d->query->restore;
     for (int i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++) {
-        const dp_pending p = {.change = {.count = trace->number,
+        uint64_t times = stored->duplicates_by[i], copies = d->query->merge ? stored->copies_by[i] : 0;
+        const dp_pending p = {.change = {.count = number,
                                          .count_at = stored->last_duplicate,
                                          .count_reason = (uint8_t)i,
-                                         .count_times = stored->duplicates_by[i]}};
-        if (stored->duplicates_by[i])
+                                         .count_times = times - copies}};
+        if (times > copies)
             DP_TRY(d->look->kind->queue(d->look, &p, d->error));
     }
-    uint64_t titles = stored->duplicates_by[DOPPEL_REASON_TITLE];
-    return titles && trace->title.length ? d->look->kind->title_seen(d->look, trace->title, titles, d->error)
-                                         : DOPPEL_OK;
+    return DOPPEL_OK;
 }
 
 /* ---- what exists ---- */
 
-/* Whether the document of this trace has the same words (or, if digests are not known, the same fingerprint and
- * URL). */
-static bool same_words(const decision *d, const dp_trace *trace) {
-    const dp_query *query = d->query;
+/* Whether a document has the same words or, if neither has a digest, the same fingerprint, URL and title. */
+static bool same_words(const dp_query *query, const dp_trace *trace, const dp_record *record) {
     bool has = dp_has_digest(trace->digest);
     if (query->has_digest || has)
         return query->has_digest && has && !memcmp(query->digest, trace->digest, sizeof trace->digest);
-    uint64_t url_hash = query->canonical.length ? d->look->kind->hash(d->look, query->canonical) : 0;
-    return url_hash == trace->url_hash && query->fingerprint[0] == trace->fingerprint[0] &&
-           query->fingerprint[1] == trace->fingerprint[1];
+    return same_bytes(query->canonical, record->canonical) && same_bytes(query->title, record->title) &&
+           query->fingerprint[0] == trace->fingerprint[0] && query->fingerprint[1] == trace->fingerprint[1];
+}
+
+/* Whether what has a derived id also has what that was derived from, and is so found as any other: its URL, or else its
+ * words. */
+static bool is_found_anyway(const dp_query *query, const dp_trace *trace, const dp_record *record) {
+    return query->canonical.length ? same_bytes(query->canonical, record->canonical)
+                                   : !memcmp(query->digest, trace->digest, sizeof trace->digest);
 }
 
 /* Whether a document with this origin is the query's document itself. A restored document is identified by its id
  * alone. */
 static bool is_from(const dp_query *query, doppel_slice origin) {
-    return query->origin.data && !query->restore && origin.data && origin.length == query->origin.length &&
-           !memcmp(origin.data, query->origin.data, origin.length);
+    return query->origin.data && !is_restored(query) && origin.data && same_bytes(origin, query->origin);
 }
 
 /* Looks up the id. If its holder has the same origin, or, if the query names none, the same words, *again is its
- * number. If it has different words, or is a copy of a removed document, it is replaced. A derived id counts only for
- * the first. */
+ * number. If it has different words it is replaced. */
 static doppel_status look_up_id(decision *d, uint64_t *again) {
     const dp_query *q = d->query;
     dp_trace *trace = &d->gone[d->gone_count];
     dp_record record;
     uint64_t number;
-    bool found = false, there = true;
+    bool found = false;
     *again = 0;
-    if (!q->id_given && !q->origin.data)
-        return DOPPEL_OK;
     DP_TRY(dp_find_name(d->worker, DP_KEY_ID, q->id, &number, d->error));
     if (number)
         DP_TRY(dp_read_document(d->look, number, trace, &record, &found, d->error));
     if (!found)
         return DOPPEL_OK;
-    if (trace->kind == DP_TRACE_COPY)
-        DP_TRY(d->look->kind->alive(d->look, trace->of, &there, d->error));
-    if (there && is_from(q, record.origin))
+    if (is_from(q, record.origin))
         *again = number;
-    else if (!q->id_given)
-        return DOPPEL_OK;
-    else if (!there || !same_words(d, trace))
+    else if (!q->id_given && is_found_anyway(q, trace, &record))
+        d->holder = number;
+    else if (!same_words(q, trace, &record))
         d->look->except[d->gone_count++] = number;
-    else if (q->origin.data && !q->restore)
+    else if (q->origin.data && !is_restored(q))
         d->holder = number;
     else
         *again = number;
@@ -117,15 +129,18 @@ static doppel_status look_up_id(decision *d, uint64_t *again) {
 /* Different text at a known URL: the old document is replaced, and the search begins again. */
 static doppel_status refresh(decision *d) {
     uint64_t number;
+    dp_record record;
     bool found;
     DP_TRY(dp_find_name(d->worker, DP_KEY_URL, d->query->canonical, &number, d->error));
     if (!number || d->gone_count == 2)
         return DOPPEL_OK;
     dp_trace *trace = &d->gone[d->gone_count];
-    DP_TRY(dp_look_trace(d->look, number, trace, &found, d->error));
-    if (!found || same_words(d, trace))
+    DP_TRY(dp_read_document(d->look, number, trace, &record, &found, d->error));
+    if (!found || same_words(d->query, trace, &record))
         return DOPPEL_OK;
     d->look->except[d->gone_count++] = number;
+    if (d->holder)
+        DP_TRY(dp_find_name(d->worker, DP_KEY_ID, d->query->id, &d->holder, d->error));
     return dp_find(d->worker, d->query, &d->found, d->error);
 }
 
@@ -149,7 +164,7 @@ static uint64_t itself(const decision *d) {
 
 /* What it is a copy of. *again: of itself. */
 static doppel_status look_up_rest(decision *d, uint64_t *again) {
-    if (d->query->restore)
+    if (is_restored(d->query))
         return restore_find(d);
     DP_TRY(dp_find(d->worker, d->query, &d->found, d->error));
     if (!itself(d) && may_refresh(d))
@@ -177,7 +192,7 @@ static doppel_status look_up(decision *d, uint64_t *again) {
 
 /* Whether all parts are stored: of a copy that is restored, all that it has. */
 static bool is_whole(const decision *d) {
-    return d->found.reason == DOPPEL_REASON_NONE || d->query->restore ||
+    return d->found.reason == DOPPEL_REASON_NONE || is_restored(d->query) ||
            d->engine->options.on_duplicate == DOPPEL_DUPLICATE_STORE;
 }
 
@@ -219,6 +234,11 @@ static bool has_own_words(const decision *d) {
            !d->found.best.evidence.same_digest;
 }
 
+/* The earlier of two times of expiry; 0: never. */
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return !a || (b && b < a) ? b : a;
+}
+
 static dp_trace make_trace(const decision *d, uint64_t number) {
     const dp_query *q = d->query;
     uint64_t ttl = q->ttl ? q->ttl : d->engine->options.ttl, from = d->look->latest;
@@ -241,11 +261,12 @@ static dp_trace make_trace(const decision *d, uint64_t number) {
         memcpy(trace.digest, q->digest, sizeof trace.digest);
     if (d->found.reason == DOPPEL_REASON_NONE)
         return trace;
-    /* The document with the URL is found by it; a second one would only make the list longer. */
-    if (d->found.reason == DOPPEL_REASON_URL)
+    /* Its original is found by that URL for as long as it is there; a copy would only make the list longer. */
+    if (d->found.has_url)
         trace.url_hash = 0;
     trace.kind = DP_TRACE_COPY;
     trace.of = d->found.best.number;
+    trace.expires = earlier(trace.expires, d->found.expires);
     trace.own_words = has_own_words(d);
     trace.key_count = 0;
     trace.title = (doppel_slice){NULL, 0};
@@ -303,49 +324,24 @@ static doppel_status add_text(decision *d, dp_pending *p) {
 }
 
 doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_error *error) {
-    dp_buffer bytes = {0};
-    dp_pending p = {.removed = true, .trace = *trace, .change = {.remove = trace->number}};
-    dp_trace removal = *trace;
-    removal.kind = trace->kind == DP_TRACE_COPY ? DP_TRACE_COPY_REMOVAL : DP_TRACE_REMOVAL;
-    removal.of = trace->number;
-    DP_TRY(look->kind->number(look, &removal.number, error));
-    doppel_status status = dp_trace_encode(&removal, &bytes) ? DOPPEL_OK : dp_no_memory(error);
-    p.change.number = removal.number;
-    p.change.part[DP_PART_TRACE] = (doppel_slice){bytes.data, bytes.size};
-    DP_THEN(status, look->kind->queue(look, &p, error));
-    dp_buffer_free(&bytes);
-    return status;
+    const dp_pending p = {.removed = true, .trace = *trace, .change = {.remove = trace->number}};
+    return look->kind->queue(look, &p, error);
 }
 
-/* A title that is too frequent is not evidence: documents seen with it are counted. */
-static doppel_status count_title(decision *d) {
-    dp_trace trace;
-    bool found;
-    DP_TRY(dp_look_trace(d->look, d->found.best.number, &trace, &found, d->error));
-    return found ? d->look->kind->title_seen(d->look, trace.title, 1, d->error) : DOPPEL_OK;
-}
-
-/* Whether the document itself is stored. A copy without its own name has nothing to add. */
-static doppel_status is_kept(decision *d, bool *kept) {
-    uint64_t number = 0;
-    bool copy = d->found.reason != DOPPEL_REASON_NONE;
-    *kept = !copy || d->query->restore || d->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
-    if (*kept && copy && !d->query->id_given)
-        DP_TRY(dp_find_name(d->worker, DP_KEY_ID, d->query->id, &number, d->error));
-    *kept = *kept && !number && !(copy && d->holder);
-    return DOPPEL_OK;
+/* Whether the document itself is stored. A copy whose id is there has nothing to add. */
+static bool is_kept(const decision *d) {
+    bool links = is_restored(d->query) || d->engine->options.on_duplicate != DOPPEL_DUPLICATE_SKIP;
+    return d->found.reason == DOPPEL_REASON_NONE || (links && !d->holder);
 }
 
 static doppel_status queue_changes(decision *d) {
     dp_pending p = {.added = false};
-    bool kept;
-    DP_TRY(is_kept(d, &kept));
-    if (d->found.reason != DOPPEL_REASON_NONE && !d->query->restore) {
+    if (d->found.reason != DOPPEL_REASON_NONE && (!d->query->restore || d->query->merge)) {
         p.change.count = d->found.best.number;
-        p.change.count_at = d->look->now;
+        p.change.count_at = d->query->restore ? d->query->restore->added : d->look->now;
         p.change.count_reason = (uint8_t)d->found.reason;
     }
-    if (kept) {
+    if (is_kept(d)) {
         DP_TRY(queue_document(d, &p));
     } else if (p.change.count) {
         DP_TRY(add_text(d, &p));
@@ -353,9 +349,10 @@ static doppel_status queue_changes(decision *d) {
     }
     for (size_t i = 0; i < d->gone_count; i++)
         DP_TRY(dp_queue_removal(d->look, &d->gone[i], d->error));
-    if (d->query->restore)
-        return restore_counts(d, &p.trace);
-    return d->found.reason == DOPPEL_REASON_TITLE ? count_title(d) : DOPPEL_OK;
+    if (!d->query->restore)
+        return DOPPEL_OK;
+    bool merged = d->found.reason != DOPPEL_REASON_NONE && !is_restored(d->query);
+    return restore_counts(d, merged ? d->found.best.number : p.trace.number);
 }
 
 /* ---- one query ---- */
@@ -385,6 +382,7 @@ static doppel_status decide(decision *d, doppel_verdict *verdict) {
     if (dp_verdict_set(verdict, &d->engine->rules, d->found.reason, &d->found.best.evidence, ids) != DOPPEL_OK)
         return dp_no_memory(d->error);
     verdict->replaced = d->gone_count > 0;
+    verdict->id_known = verdict->is_duplicate && d->holder && !same_bytes(verdict->id, verdict->original_id);
     size_t mark = d->look->kind->mark(d->look);
     doppel_status status = queue_changes(d);
     if (status != DOPPEL_OK)

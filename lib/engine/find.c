@@ -60,7 +60,7 @@ doppel_status dp_read_document(dp_look *look, uint64_t number, dp_trace *trace, 
 
 /* ---- ids and URLs ---- */
 
-/* Whether a number has exactly this name, and its trace. A copy of a removed document no longer has its URL. */
+/* Whether a number has exactly this name, and its trace. A copy of a document that does not count has none. */
 static doppel_status has_name(const original_search *s, dp_key key, doppel_slice name, uint64_t number, dp_trace *trace,
                               bool *has) {
     dp_record record;
@@ -73,7 +73,7 @@ static doppel_status has_name(const original_search *s, dp_key key, doppel_slice
     }
     if (*has)
         DP_TRY(dp_look_trace(s->look, number, trace, has, s->error));
-    return *has && key == DP_KEY_URL && trace->kind == DP_TRACE_COPY ? counts(s, trace->of, has) : DOPPEL_OK;
+    return *has && trace->kind == DP_TRACE_COPY ? counts(s, trace->of, has) : DOPPEL_OK;
 }
 
 /* The lowest number with exactly this name; 0: none. */
@@ -113,8 +113,8 @@ static doppel_status find_same_url(original_search *s) {
 
 /* ---- the same words ---- */
 
-/* Whether a number has the query's words; *original: its own number, or that of its original. Copies of removed
- * documents do not count. */
+/* Whether a number has the query's words; *original: its own number, or that of its original. Copies of a document that
+ * does not count do not, either. */
 static doppel_status has_words(const original_search *s, uint64_t number, uint64_t *original, bool *by_copy,
                                bool *has) {
     dp_trace trace;
@@ -365,7 +365,9 @@ static doppel_status complete(original_search *s, bool *there) {
         return DOPPEL_OK;
     s->found->original_id = record.id;
     s->found->origin = record.origin;
-    e->same_url = e->same_url || same_name(q->canonical, record.canonical);
+    s->found->expires = trace.expires;
+    s->found->has_url = same_name(q->canonical, record.canonical);
+    e->same_url = e->same_url || s->found->has_url;
     doppel_status status = measure_trace(q, &trace, s->found->by_copy, e);
     if (status == DOPPEL_OK && s->engine->rules.by_similarity && isnan(e->similarity) && q->content && trace.content)
         status = measure(s, number, 0, e);

@@ -103,6 +103,8 @@ typedef struct dp_original {
     doppel_reason reason;
     dp_candidate best;
     bool by_copy;                     /* the words are those of a copy of it found by its URL or title */
+    bool has_url;                     /* it has the query's URL itself */
+    uint64_t expires;                 /* when it does; 0: never */
     doppel_slice original_id, origin; /* its id and where it comes from; the look's */
     uint64_t candidates;
 } dp_original;
@@ -154,7 +156,7 @@ typedef struct dp_adds {
 /* Adds queries. A failure of one is its status; an error concerns all that were not decided, which have it as their
  * status, too. */
 doppel_status dp_engine_add_queries(dp_worker *worker, dp_adds *adds, doppel_error *error);
-/* Queues the removal of a number; `trace` is what it left. */
+/* Queues the removal of a number, and of its copies; `trace` is what it left. */
 doppel_status dp_queue_removal(dp_look *look, const dp_trace *trace, doppel_error *error);
 
 /* Refuses changes of a read-only engine. */

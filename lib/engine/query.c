@@ -255,11 +255,15 @@ static doppel_status ask_sketches(dp_query_maker *a, const doppel_item *item, dp
     return content && sampled ? take_sample(a, item->sample, q, error) : DOPPEL_OK;
 }
 
-/* Whether the item's own sketches are used: by similarity a text is better than a fingerprint without a set. */
+/* Whether the item's own sketches are used: by similarity a text is better than a fingerprint without a set, where one
+ * is needed. */
 static bool is_sketched(const dp_query_maker *a, const doppel_item *item, const doppel_page *page) {
+    bool needs_set = a->sketching.by_similarity && (!item->words || item->words >= a->sketching.min_words);
     if (!item->fingerprint && !item->digest && !item->set)
         return false;
-    return !item->fingerprint || item->set || item->sample.data || !a->sketching.by_similarity || !page->text.length;
+    if (item->digest && !dp_has_digest(item->digest))
+        needs_set = false;
+    return !item->fingerprint || item->set || item->sample.data || !needs_set || !page->text.length;
 }
 
 /* ---- items ---- */
@@ -280,7 +284,7 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
         return dp_fail(error, DOPPEL_ERROR_USAGE, "an item without its size: set `size` to sizeof(doppel_item)");
     dp_copy_options(&item, given, sizeof item);
     const doppel_document *d = &item.document;
-    *query = (dp_query){.ttl = item.ttl, .restore = item.restore};
+    *query = (dp_query){.ttl = item.ttl, .restore = item.restore, .merge = item.merge};
     DP_TRY(check_names(d, error));
     DP_TRY(ask_origin(&item, query, error));
     DP_TRY(read_text(maker, d, &page, error));
@@ -289,6 +293,8 @@ doppel_status dp_query_make(dp_query_maker *maker, const doppel_item *given, dp_
     DP_TRY(ask_fields(maker, d, query, error));
     DP_TRY(is_sketched(maker, &item, &page) ? ask_sketches(maker, &item, query, error)
                                             : ask_text(maker, d, &page, query, error));
+    if (maker->sketching.keep_text && item.restore)
+        query->text = page.text;
     ask_id(maker, d, query);
     return DOPPEL_OK;
 }

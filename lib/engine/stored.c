@@ -151,8 +151,11 @@ static doppel_status read_aliases(stored_reading *r) {
         DP_TRY(r->look->kind->alive(r->look, links[i], &there, r->error));
         if (there)
             DP_TRY(dp_look_record(r->look, links[i], &record, &there, r->error));
-        r->to->copies += there;
-        if (there && record.url.length && !copy_slice(r->list, record.url, &aliases[r->to->alias_count++]))
+        if (!there)
+            continue;
+        r->to->copies++;
+        r->to->copies_by[record.reason]++;
+        if (record.url.length && !copy_slice(r->list, record.url, &aliases[r->to->alias_count++]))
             return dp_no_memory(r->error);
     }
     return DOPPEL_OK;
@@ -210,7 +213,6 @@ static doppel_status read_number(stored_reading *r, const dp_wanted *wanted, boo
     dp_trace trace;
     dp_record record;
     dp_counts counts;
-    bool there = true;
     DP_TRY(dp_look_trace(r->look, r->number, &trace, found, r->error));
     *found = *found && dp_trace_is_kept(&trace);
     if (*found)
@@ -218,9 +220,6 @@ static doppel_status read_number(stored_reading *r, const dp_wanted *wanted, boo
     if (!*found)
         return DOPPEL_OK;
     *r->to = stored_of(&trace, &record);
-    if (trace.kind == DP_TRACE_COPY)
-        DP_TRY(r->look->kind->alive(r->look, trace.of, &there, r->error));
-    r->to->original_gone = !there;
     if (!copy_names(r->list, &record, r->to))
         return dp_no_memory(r->error);
     DP_TRY(r->look->kind->counts(r->look, r->number, &counts, r->error));

@@ -690,7 +690,7 @@ static void read_row(dp_reader *reader, dp_unit *unit, row_columns *columns, con
         return;
     }
     doppel_slice text = get_field(columns, DP_FIELD_TEXT, row), html = get_field(columns, DP_FIELD_HTML, row);
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     size_t length = text.length + html.length;
     unit->counts.bytes += length;
     if (!text.data && !html.data) {

@@ -583,7 +583,7 @@ static doppel_slice without_end(const char *bytes, size_t length) {
  */
 static bool set_fields(dp_reader *reader, dp_unit *unit, const dp_raw_record *row, const dp_raw_record *at,
                        const columns *found, const doppel_slice *cells) {
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     document.row = without_end(row->bytes, row->length);
     document.header = without_end(unit->header.data, unit->header.size);
     const doppel_slice *id = &cells[DP_FIELD_ID], *url = &cells[DP_FIELD_URL], *title = &cells[DP_FIELD_TITLE];

@@ -47,7 +47,7 @@ bool dp_html_matches(const char *head, size_t length) {
 
 static void html_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_raw_record at = record_of(unit, file);
-    doppel_document document = dp_reader_document(reader, &at);
+    doppel_document document = dp_reader_document(reader, unit, &at);
     document.html = (doppel_slice){at.bytes, at.length};
     dp_reader_give(reader, unit, &document);
 }
@@ -94,7 +94,7 @@ static bool refuse_plain(const dp_reader *reader, dp_unit *unit, const char *fil
 
 static void plain_read(dp_reader *reader, dp_unit *unit, const char *file) {
     dp_raw_record at = record_of(unit, file);
-    doppel_document document = dp_reader_document(reader, &at);
+    doppel_document document = dp_reader_document(reader, unit, &at);
     if (dp_reader_text(reader, unit, &at, &reader->spare[0], &document) &&
         !(at.length && refuse_plain(reader, unit, file)))
         dp_reader_give(reader, unit, &document);

@@ -401,7 +401,7 @@ static void read_text_line(dp_reader *reader, dp_unit *unit, dp_raw_record *at) 
         dp_reader_too_long(reader, unit, at);
         return;
     }
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     document.row = row;
     if (dp_slice_trim((doppel_slice){at->bytes, at->length}).length &&
         dp_reader_text(reader, unit, at, &reader->spare[0], &document) &&

@@ -578,7 +578,7 @@ static bool read_message(dp_reader *reader, dp_unit *unit, const dp_raw_record *
     if (!unescape(reader, &message))
         return dp_unit_no_memory(unit);
     mail_part whole = split(message);
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     find_texts(whole, &content);
     if (!set_text(reader, unit, at, &content, &document) || !set_fields(reader, unit, at, whole.head, &document))
         return false;

@@ -112,22 +112,41 @@ bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit) {
     return unit->status != DOPPEL_OK || dp_stopped(reader->options->stop);
 }
 
+/* Adds a path to an id. A path that is not UTF-8 has each % and each byte that is not part of UTF-8 as %HH. */
+static bool add_path(dp_buffer *id, const char *path) {
+    const char *p = path, *end = path + strlen(path);
+    bool added = true, whole;
+    if (dp_json_is_utf8(path, (size_t)(end - path)))
+        return dp_buffer_add(id, path, (size_t)(end - path));
+    for (size_t size; p < end && added; p += size) {
+        size = dp_utf8_extent((const uint8_t *)p, (size_t)(end - p), &whole);
+        if (whole && *p != '%')
+            added = dp_buffer_add(id, p, size);
+        for (size_t i = 0; i < size && (!whole || *p == '%') && added; i++)
+            added = dp_buffer_printf(id, "%%%02X", (uint8_t)p[i]);
+    }
+    return added;
+}
+
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document) {
     reader->id.size = 0;
     document->id = (doppel_slice){"", 0};
     if (reader->options->no_made_ids)
         return true;
-    if (!dp_buffer_printf(&reader->id, "%s:%llu", at->file, (unsigned long long)at->line))
+    if (!add_path(&reader->id, at->file) || !dp_buffer_printf(&reader->id, ":%llu", (unsigned long long)at->line))
         return dp_unit_no_memory(unit);
     document->id = (doppel_slice){reader->id.data, reader->id.size};
     return true;
 }
 
-doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at) {
-    /* What comes on stdin has no name. */
-    const char *id = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
+doppel_document dp_reader_document(dp_reader *reader, dp_unit *unit, const dp_raw_record *at) {
+    /* What comes on stdin has no name. Records get ids of their own. */
+    const char *path = reader->options->no_made_ids && !strcmp(at->file, "-") ? "" : at->file;
     memset(reader->extra, 0, sizeof reader->extra);
-    return (doppel_document){.id = {id, strlen(id)},
+    reader->id.size = 0;
+    if (!at->line && (!add_path(&reader->id, path) || !dp_buffer_add(&reader->id, "", 1)))
+        dp_unit_no_memory(unit);
+    return (doppel_document){.id = {reader->id.size ? reader->id.data : "", reader->id.size ? reader->id.size - 1 : 0},
                              .text = {"", 0},
                              .file = at->file,
                              .line = at->line,
@@ -393,7 +412,7 @@ bool dp_reader_text(const dp_reader *reader, dp_unit *unit, const dp_raw_record 
 }
 
 void dp_reader_give_made(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, const dp_buffer *text) {
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     if (text->size > reader->options->max_record) {
         dp_reader_too_long(reader, unit, at);
         return;

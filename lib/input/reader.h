@@ -333,7 +333,7 @@ typedef struct dp_reader {
     doppel_slice extra[DP_EXTRA]; /* of the current document */
     dp_buffer text;               /* strings of the current record, unescaped */
     dp_buffer repaired;           /* the current line, if its UTF-8 was not valid */
-    dp_buffer id;                 /* FILE:LINE */
+    dp_buffer id;                 /* FILE, or FILE:LINE */
     dp_buffer spare[DP_SPARE];    /* of the current format, as it needs them */
     dp_body_decoder decoder;      /* for bodies of HTTP */
     dp_record_block range;        /* memory for the unit's block, if that is a range */
@@ -444,8 +444,9 @@ dp_json_result dp_fields_read(dp_reader *reader, const char *record, size_t leng
 /* Whether the run is over: a format then gives no more documents. */
 bool dp_reader_stopped(const dp_reader *reader, const dp_unit *unit);
 
-/* A document without text and extra fields (reader->extra is emptied; fill it), its id the file. */
-doppel_document dp_reader_document(dp_reader *reader, const dp_raw_record *at);
+/* A document without text and extra fields (reader->extra is emptied; fill it). A file that is one document (line 0)
+ * has its path as id, kept in reader->id. */
+doppel_document dp_reader_document(dp_reader *reader, dp_unit *unit, const dp_raw_record *at);
 
 /* Sets the id to FILE:LINE, kept in reader->id, or with no_made_ids to nothing; false: no memory. */
 bool dp_reader_make_id(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, doppel_document *document);

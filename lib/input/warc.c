@@ -504,7 +504,7 @@ static void give_warc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at,
     bool revisit = dp_slice_is(type, "revisit");
     if (!response && !conversion && !revisit && !dp_slice_is(type, "resource"))
         return;
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     doppel_slice id = http_field(head, "WARC-Record-ID"), url = address(head, "WARC-Target-URI");
     document.id = id;
     if (!id.length && !dp_reader_make_id(reader, unit, at, &document))
@@ -618,7 +618,7 @@ static void give_arc(dp_reader *reader, dp_unit *unit, const dp_raw_record *at, 
     size_t length;
     if (arc_matches(at->bytes, at->length) || find_line(at->bytes, head_length, &length, &line) != YES)
         return;
-    doppel_document document = dp_reader_document(reader, at);
+    doppel_document document = dp_reader_document(reader, unit, at);
     if (!dp_reader_make_id(reader, unit, at, &document))
         return;
     document.url = line.url;

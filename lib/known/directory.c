@@ -7,7 +7,8 @@
  * documents have had them.
  *
  * Loading: each thread fills its own loader: keys in stages (keys.h), fingerprints and titles as read. At the end keys,
- * titles and the index of the fingerprints are built on all threads. */
+ * titles and the index of the fingerprints are built on all threads. Copies and texts whose originals another thread
+ * has not read yet are added last: they expire with their originals, and those without one at once. */
 #include "known/directory.h"
 #include "decide/decide.h"
 #include "kernel/kernel.h"
@@ -543,12 +544,11 @@ typedef struct title_shard {
     dp_titles_index *index;
 } title_shard;
 
-/* How often each title was seen without being added. */
+/* How often the title of each document was seen on duplicates. */
 typedef struct seen_titles {
     pthread_rwlock_t lock;
     bool has_lock;
-    dp_hashmap map;         /* from the hash of a title to its count + 1, as the count may become 0 */
-    _Atomic uint64_t times; /* of all titles */
+    dp_hashmap map; /* by its number */
 } seen_titles;
 
 typedef struct title_shards {
@@ -577,37 +577,37 @@ static inline bool has_title(const dp_directory *directory, const dp_trace *trac
     return directory->titles && trace->kind == DP_TRACE_DOCUMENT && trace->title.length;
 }
 
-/* ---- titles: how often each was seen without being added ---- */
+/* ---- titles: how often each was seen on duplicates ---- */
 
-static bool seen_add(seen_titles *seen, uint64_t hash, uint64_t times) {
+doppel_status dp_directory_title_seen(dp_directory *directory, uint64_t number, uint64_t times) {
+    if (!directory->titles || !times)
+        return DOPPEL_OK;
+    seen_titles *seen = &directory->titles->seen;
     pthread_rwlock_wrlock(&seen->lock);
-    uint64_t *value = dp_hashmap_add(&seen->map, hash);
-    if (value) {
-        *value += times + !*value;
-        atomic_fetch_add_explicit(&seen->times, times, memory_order_relaxed);
-    }
+    uint64_t *value = dp_hashmap_add(&seen->map, number);
+    if (value)
+        *value += times;
     pthread_rwlock_unlock(&seen->lock);
-    return value;
+    return value ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
 }
 
-static void seen_remove(seen_titles *seen, uint64_t hash, uint64_t times) {
+void dp_directory_title_unseen(dp_directory *directory, uint64_t number, uint64_t times) {
+    if (!directory->titles || !times)
+        return;
+    seen_titles *seen = &directory->titles->seen;
     pthread_rwlock_wrlock(&seen->lock);
-    if (dp_hashmap_find(&seen->map, hash)) {
-        uint64_t *value = dp_hashmap_add(&seen->map, hash);
-        times = times < *value - 1 ? times : *value - 1;
-        *value -= times;
-        atomic_fetch_sub_explicit(&seen->times, times, memory_order_relaxed);
-    }
+    if (dp_hashmap_find(&seen->map, number) <= times)
+        dp_hashmap_remove(&seen->map, number);
+    else
+        *dp_hashmap_add(&seen->map, number) -= times;
     pthread_rwlock_unlock(&seen->lock);
 }
 
-static uint64_t seen_times(seen_titles *seen, uint64_t hash) {
-    if (!atomic_load_explicit(&seen->times, memory_order_relaxed))
-        return 0;
+static uint64_t times_seen(seen_titles *seen, uint64_t number) {
     pthread_rwlock_rdlock(&seen->lock);
-    uint64_t value = dp_hashmap_find(&seen->map, hash);
+    uint64_t times = dp_hashmap_find(&seen->map, number);
     pthread_rwlock_unlock(&seen->lock);
-    return value ? value - 1 : 0;
+    return times;
 }
 
 /* ---- titles: shards ---- */
@@ -687,31 +687,6 @@ static void titles_stats(title_shards *titles, dp_directory_stats *stats) {
     pthread_rwlock_unlock(&titles->seen.lock);
 }
 
-static doppel_status hash_title(dp_directory *directory, doppel_slice title, uint64_t *hash) {
-    title_shard *shard = &directory->titles->shard[shard_of(title)];
-    pthread_rwlock_rdlock(&shard->lock);
-    doppel_status status = dp_titles_index_hash(shard->index, title.data, title.length, hash);
-    pthread_rwlock_unlock(&shard->lock);
-    return status;
-}
-
-doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times) {
-    uint64_t hash;
-    if (!directory->titles || !title.length || !times)
-        return DOPPEL_OK;
-    DP_TRY(hash_title(directory, title, &hash));
-    return seen_add(&directory->titles->seen, hash, times) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
-}
-
-doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times) {
-    uint64_t hash;
-    if (!directory->titles || !title.length || !times)
-        return DOPPEL_OK;
-    DP_TRY(hash_title(directory, title, &hash));
-    seen_remove(&directory->titles->seen, hash, times);
-    return DOPPEL_OK;
-}
-
 /* ---- titles: finding ---- */
 
 typedef struct finding {
@@ -730,18 +705,17 @@ static bool owner_is_there(const finding *f, uint64_t owner) {
            alive_at(&f->directory->alive, owner, query->now);
 }
 
-/* Whether a title is frequent; match NULL: it has no owner now. */
-static bool is_frequent(const finding *f, const dp_title_match *match, uint64_t hash) {
-    seen_titles *seen = &f->directory->titles->seen;
-    uint64_t documents = atomic_load_explicit(&f->directory->documents, memory_order_relaxed) +
-                         atomic_load_explicit(&seen->times, memory_order_relaxed);
-    uint64_t times = seen_times(seen, hash), owners = match ? match->owner_count : 0;
-    double share = f->query->share;
-    if (!dp_title_is_frequent(times + owners, documents, share))
+/* Whether a title is frequent: each living owner counts, and each duplicate that was found by its title. */
+static bool is_frequent(const finding *f, const dp_title_match *match) {
+    const dp_title_search *query = f->query;
+    uint64_t documents = atomic_load_explicit(&f->directory->documents, memory_order_relaxed) + query->seen, times = 0;
+    if (!dp_title_is_frequent(match->owner_count + query->seen, documents, query->share))
         return false;
-    for (uint64_t i = 0; i < owners && !dp_title_is_frequent(times, documents, share); i++)
-        times += owner_is_there(f, match->owners[i]);
-    return dp_title_is_frequent(times, documents, share);
+    for (uint64_t i = 0; i < match->owner_count && !dp_title_is_frequent(times, documents, query->share); i++)
+        if (owner_is_there(f, match->owners[i]))
+            times += 1 + (query->times ? query->times(query->user, match->owners[i])
+                                       : times_seen(&f->directory->titles->seen, match->owners[i]));
+    return dp_title_is_frequent(times, documents, query->share);
 }
 
 static bool owner_counts(const finding *f, uint64_t owner) {
@@ -757,23 +731,13 @@ static uint64_t first_owner(const finding *f, const dp_title_match *match) {
     return 0;
 }
 
-/* Whether the queried title itself is frequent; its own shard has just been searched. */
-static doppel_status ask_own(finding *f, const dp_titles_index *index) {
-    const dp_title_match *match = f->matches->match;
-    bool there = f->matches->count && match[0].similarity >= 1;
-    uint64_t hash;
-    DP_TRY(dp_titles_index_hash(index, f->query->title.data, f->query->title.length, &hash));
-    f->frequent = is_frequent(f, there ? match : NULL, hash);
-    return DOPPEL_OK;
-}
-
 /* The best of what was found in a shard. */
-static void choose(finding *f, const dp_titles_index *index) {
+static void choose(finding *f) {
     for (size_t i = 0; i < f->matches->count; i++) {
         const dp_title_match *match = &f->matches->match[i];
         if (match->similarity < f->hit.similarity)
             break;
-        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
+        if (is_frequent(f, match))
             continue;
         uint64_t owner = first_owner(f, match);
         if (owner && (match->similarity > f->hit.similarity || owner < f->hit.number))
@@ -782,11 +746,11 @@ static void choose(finding *f, const dp_titles_index *index) {
 }
 
 /* Everything found in a shard. */
-static doppel_status collect(finding *f, const dp_titles_index *index) {
+static doppel_status collect(finding *f) {
     dp_title_hits *hits = f->hits;
     for (size_t i = 0; i < f->matches->count; i++) {
         const dp_title_match *match = &f->matches->match[i];
-        if (is_frequent(f, match, dp_titles_index_hash_of(index, match)))
+        if (is_frequent(f, match))
             continue;
         if (!dp_reserve(&hits->hit, &hits->room, hits->count + match->owner_count, sizeof *hits->hit))
             return DOPPEL_ERROR_MEMORY;
@@ -801,12 +765,13 @@ static doppel_status find_in(finding *f, title_shard *shard, const dp_titles_ahe
     doppel_slice title = f->query->title;
     pthread_rwlock_rdlock(&shard->lock);
     doppel_status status = dp_titles_index_find_after(shard->index, title.data, title.length, ahead, f->matches);
-    if (status == DOPPEL_OK && own)
-        status = ask_own(f, shard->index);
+    const dp_title_match *match = f->matches->match;
+    if (status == DOPPEL_OK && own && f->matches->count && match->similarity >= 1)
+        f->frequent = is_frequent(f, match);
     if (status == DOPPEL_OK && !f->frequent && !f->query->best)
-        status = collect(f, shard->index);
+        status = collect(f);
     else if (status == DOPPEL_OK && !f->frequent)
-        choose(f, shard->index);
+        choose(f);
     pthread_rwlock_unlock(&shard->lock);
     return status;
 }
@@ -1077,6 +1042,7 @@ doppel_status dp_directory_remove(dp_directory *directory, const dp_trace *trace
     remove_all(directory->bands, bands, band_count, trace->number);
     if (has_title(directory, trace))
         titles_remove(directory->titles, trace->title, trace->number);
+    dp_directory_title_unseen(directory, trace->number, UINT64_MAX);
     count_trace(directory, trace, -1);
     return DOPPEL_OK;
 }
@@ -1253,6 +1219,8 @@ typedef struct loader {
     size_t count, fingerprint_room, owner_room;
     uint64_t documents, copies, highest;
     waiting_titles titles[TITLE_SHARDS];
+    dp_trace *early; /* copies and texts whose original is not there yet */
+    size_t early_count, early_room;
 } loader;
 
 struct dp_directory_load {
@@ -1276,6 +1244,7 @@ static void clear_loader(loader *d) {
     dp_keys_stage_free(d->bands);
     free(d->fingerprints);
     free(d->owners);
+    free(d->early);
     for (size_t i = 0; i < TITLE_SHARDS; i++)
         waiting_free(&d->titles[i]);
     pthread_mutex_destroy(&d->lock);
@@ -1334,16 +1303,38 @@ static bool put_fingerprint(loader *d, const dp_trace *trace, size_t words) {
     return true;
 }
 
+/* The end of the original of a copy or text: NEVER for a document; 0: it is not there. */
+static uint32_t original_end(dp_directory *directory, const dp_trace *trace) {
+    return trace->kind == DP_TRACE_DOCUMENT ? NEVER : end_at(&directory->alive, trace->of);
+}
+
+static uint64_t earlier(uint64_t expires, uint32_t end) {
+    uint32_t own = end_of(expires);
+    return own <= end ? expires : end;
+}
+
+static bool put_early(loader *d, const dp_trace *trace) {
+    if (!dp_reserve(&d->early, &d->early_room, d->early_count + 1, sizeof *d->early))
+        return false;
+    d->early[d->early_count] = *trace;
+    d->early[d->early_count].key_count = 0;
+    d->early[d->early_count++].title.length = 0;
+    return true;
+}
+
 static bool put(dp_directory_load *load, loader *d, const dp_trace *trace) {
     dp_directory *directory = load->directory;
     uint64_t keys[KEY_KINDS], bands[DP_MOST_BANDS];
+    uint32_t end = original_end(directory, trace);
+    if (!end)
+        return put_early(d, trace);
     if (!alive_reserve(&directory->alive, trace->number) ||
         !stage_all(&d->keys, directory->keys, keys, keys_of(trace, keys), trace->number) ||
         !stage_all(&d->bands, directory->bands, bands, bands_of(directory, trace, bands), trace->number) ||
         (has_near(directory, trace) && !put_fingerprint(d, trace, directory->options.bits > 64 ? 2 : 1)) ||
         (has_title(directory, trace) && !waiting_add(&d->titles[shard_of(trace->title)], trace->title, trace->number)))
         return false;
-    alive_set(&directory->alive, trace->number, trace->expires);
+    alive_set(&directory->alive, trace->number, earlier(trace->expires, end));
     d->documents += trace->kind == DP_TRACE_DOCUMENT;
     d->copies += trace->kind == DP_TRACE_COPY;
     d->highest = trace->number > d->highest ? trace->number : d->highest;
@@ -1456,12 +1447,26 @@ static void count_loader(dp_directory *directory, const loader *d) {
     dp_latest(&directory->highest, d->highest);
 }
 
+/* Those whose originals came later. What has none expires at once, so that a writer purges it. */
+static doppel_status add_early(dp_directory *directory, const loader *d) {
+    for (size_t i = 0; i < d->early_count; i++) {
+        dp_trace trace = d->early[i];
+        uint32_t end = original_end(directory, &trace);
+        trace.expires = end ? earlier(trace.expires, end) : 1;
+        if (end || !directory->options.read_only)
+            DP_TRY(dp_directory_add(directory, &trace));
+    }
+    return DOPPEL_OK;
+}
+
 doppel_status dp_directory_load_end(dp_directory_load *load) {
     for (size_t i = 0; i < load->loaders; i++)
         count_loader(load->directory, &load->loader[i]);
     if (atomic_load(&load->status) == DOPPEL_OK)
         dp_run_threads(load->threads, run_tasks, load);
     doppel_status status = atomic_load(&load->status);
+    for (size_t i = 0; i < load->loaders && status == DOPPEL_OK; i++)
+        status = add_early(load->directory, &load->loader[i]);
     for (size_t i = 0; i < load->loaders; i++)
         clear_loader(&load->loader[i]);
     free(load);

@@ -26,6 +26,7 @@ typedef struct dp_directory_options {
     double title_similarity;
     uint64_t count, memory; /* as in doppel_engine_options */
     int threads;
+    bool read_only; /* nothing is purged */
 } dp_directory_options;
 
 doppel_status dp_directory_create(const dp_directory_options *options, dp_directory **directory, doppel_error *error);
@@ -44,7 +45,8 @@ doppel_status dp_directory_remove(dp_directory *directory, const dp_trace *trace
 
 /* Many traces at once, on several threads, for opening: begin; add from any number of threads (traces are copied as
  * needed); end, which builds the tables, and ends the load whatever it returns. No thread may read in the meantime, and
- * no number is added twice. Expired ones are added too: dp_directory_expired returns them, to be removed. After an
+ * no number is added twice. Expired ones are added too: dp_directory_expired returns them, to be removed; and so are
+ * copies and texts without their original, as expired, unless read_only. After an
  * error of add or end, call only dp_directory_load_end and dp_directory_free. */
 typedef struct dp_directory_load dp_directory_load;
 doppel_status dp_directory_load_begin(dp_directory *directory, dp_directory_load **load);
@@ -93,8 +95,11 @@ typedef struct dp_title_search {
     uint64_t now, below;        /* owners that are not alive, or have a number of `below` or more, do not count */
     uint64_t except[2];         /* neither do these; 0: none */
     const dp_hashmap *removing; /* nor these; NULL: none */
-    double share; /* titles that more than this share of the documents have had, and more than 8, do not count */
-    bool best;    /* only the first hit is wanted */
+    double share;  /* titles that more than this share of the documents have had, and more than 8, do not count */
+    uint64_t seen; /* duplicates that were ever found by their titles */
+    uint64_t (*times)(void *user, uint64_t owner); /* those of an owner; NULL: as dp_directory_title_seen says */
+    void *user;
+    bool best;                   /* only the first hit is wanted */
     const dp_title_ahead *ahead; /* of this title; NULL: none */
 } dp_title_search;
 
@@ -106,10 +111,10 @@ doppel_status dp_directory_find_titles(dp_directory *directory, const dp_title_s
  * that changes titles at the same time waits at most some microseconds. Without memory nothing is looked up. */
 void dp_directory_look_ahead(dp_directory *directory, doppel_slice title, dp_title_matches *matches,
                              dp_title_ahead *ahead);
-/* A document with this title was seen, but not added (it was a duplicate by its title). */
-doppel_status dp_directory_title_seen(dp_directory *directory, doppel_slice title, uint64_t times);
+/* Duplicates of a document were found by its title: they count like documents with that title, until it is removed. */
+doppel_status dp_directory_title_seen(dp_directory *directory, uint64_t number, uint64_t times);
 /* Undoes that many, or all there were. */
-doppel_status dp_directory_title_forgotten(dp_directory *directory, doppel_slice title, uint64_t times);
+void dp_directory_title_unseen(dp_directory *directory, uint64_t number, uint64_t times);
 
 /* ---- numbers ---- */
 

@@ -54,7 +54,8 @@ typedef struct dp_query {
     size_t key_count;
     doppel_slice sample;                      /* of the set, where samples are kept; data NULL: there is none */
     uint64_t ttl;                             /* as the item says */
-    const doppel_stored *restore;             /* the item's: it is restored, and nothing is decided */
+    const doppel_stored *restore;             /* the item's: it is restored, and nothing is decided, */
+    bool merge;                               /* unless this is set: originals are decided like new ones */
     const struct dp_title_ahead *title_ahead; /* of its title, by kind->look_ahead; NULL: nothing was looked up */
     doppel_slice origin;                      /* data NULL: not said */
 } dp_query;
@@ -308,13 +309,12 @@ typedef struct dp_known_kind {
     /* The next number: for a document, a copy, a text or a removal. They increase within a look; one that is not used,
      * or whose change was undone, is not given again. */
     doppel_status (*number)(dp_look *look, uint64_t *number, doppel_error *error);
-    /* Copies everything a change points to. On an error nothing has changed. */
+    /* Copies everything a change points to. The copies of a document that is removed are removed with it. On an error
+     * nothing has changed. */
     doppel_status (*queue)(dp_look *look, const dp_pending *pending, doppel_error *error);
     /* The end of the queue, and back to it: later changes are removed again. There must be no commit in between. */
     size_t (*mark)(const dp_look *look);
     void (*back)(dp_look *look, size_t mark);
-    /* Documents with this title were seen, but not added (duplicates by their title). */
-    doppel_status (*title_seen)(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error);
     /* Commits what was queued since the last commit. *stands false: another process changed what it depends on. Then
      * nothing was done, the queue is empty, and the look is ready for the same queries with the current data: decide
      * all of them again. If nothing is shared it always stands. It must be called after each fetch, even if nothing was

@@ -116,8 +116,22 @@ static void collect_removals(dp_local *local) {
     add_removals(local, local->current);
 }
 
+/* Takes in the duplicates by a title that a change counts (1), or undoes that (-1). */
+static doppel_status count_titles(dp_local *local, const dp_pending *p, int change) {
+    uint64_t number = p->change.count, times = p->change.count_times ? p->change.count_times : 1;
+    if (!number || p->change.count_reason != DOPPEL_REASON_TITLE)
+        return DOPPEL_OK;
+    if (change > 0)
+        DP_TRY(dp_directory_title_seen(local->directory, number, times));
+    else
+        dp_directory_title_unseen(local->directory, number, times);
+    atomic_fetch_add(&local->titles, change > 0 ? times : -times);
+    return DOPPEL_OK;
+}
+
 /* Undoes what a change did to the directory. */
 static void undo(dp_local *local, const dp_pending *p) {
+    count_titles(local, p, -1);
     if (p->added)
         dp_directory_remove(local->directory, &p->trace);
     if (p->removed && !removes_when_durable(p) && dp_directory_add(local->directory, &p->trace) != DOPPEL_OK)
@@ -172,30 +186,18 @@ static dp_group *current_group(dp_local *local) {
 
 /* What a change does to the directory until it is durable. */
 static doppel_status take_in(dp_local *local, const dp_pending *p) {
+    doppel_status status = DOPPEL_OK;
     if (p->added)
-        return dp_directory_add(local->directory, &p->trace);
-    if (removes_when_durable(p))
-        return dp_hashmap_reserve(&local->removing, local->removing.count + 1) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
-    return p->removed ? dp_directory_remove(local->directory, &p->trace) : DOPPEL_OK;
-}
-
-static bool counts_title(const dp_pending *p) {
-    return p->change.count && p->change.count_reason == DOPPEL_REASON_TITLE;
-}
-
-static uint64_t group_titles(const dp_group *group, uint64_t number) {
-    uint64_t times = 0;
-    for (size_t i = 0; group && group->titles && i < group->count; i++) {
-        const dp_pending *p = &group->pending[i].is;
-        if (counts_title(p) && p->change.count == number)
-            times += p->change.count_times ? p->change.count_times : 1;
-    }
-    return times;
-}
-
-/* Duplicates by title queued to be counted at a number. */
-static uint64_t queued_titles(const dp_local *local, uint64_t number) {
-    return group_titles(local->writing, number) + group_titles(local->current, number);
+        status = dp_directory_add(local->directory, &p->trace);
+    else if (removes_when_durable(p))
+        status = dp_hashmap_reserve(&local->removing, local->removing.count + 1) ? DOPPEL_OK : DOPPEL_ERROR_MEMORY;
+    else if (p->removed)
+        status = dp_directory_remove(local->directory, &p->trace);
+    DP_TRY(status);
+    status = count_titles(local, p, 1);
+    if (status != DOPPEL_OK && p->added)
+        dp_directory_remove(local->directory, &p->trace);
+    return status;
 }
 
 /* Copies everything a change points to, adds the change to the next commit and applies it to the directory as the flags
@@ -216,7 +218,7 @@ static doppel_status queue_change(dp_local *local, const dp_pending *pending, do
     if (removes_when_durable(p))
         *dp_hashmap_add(&local->removing, p->trace.number) = 1;
     group->count++;
-    group->titles += counts_title(p);
+    group->links += p->change.link != 0;
     for (int i = 0; i < DP_PARTS; i++)
         group->bytes += p->change.part[i].length;
     group->bytes += sizeof *queued;
@@ -552,7 +554,7 @@ static doppel_status expire_number(dp_look *look, uint64_t number, doppel_error 
     if (!found)
         trace = (dp_trace){.number = number, .kind = DP_TRACE_COPY};
     const dp_pending gone = {.removed = true, .trace = trace, .change = {.remove = number}};
-    return look->kind->queue(look, &gone, error);
+    return queue_change(dp_local_of(look), &gone, error);
 }
 
 /* Removes up to `most` of what has expired. `order` is held. */
@@ -783,19 +785,66 @@ static doppel_status find_near(dp_look *look, const uint64_t fingerprint[2], int
     return dp_directory_find_near(dp_local_of(look)->directory, fingerprint, distance, matches, error);
 }
 
+/* What the store says is damaged. */
+static doppel_status damage(dp_look *look, const doppel_error *why, doppel_error *error) {
+    doppel_status status = dp_known_damage(look->known, 1, why, error);
+    return look->salvage ? DOPPEL_OK : status;
+}
+
+/* The outcome of reading the store: damage is skipped in salvage mode. */
+static doppel_status read_ended(dp_look *look, doppel_status status, const doppel_error *why, doppel_error *error) {
+    if (status == DOPPEL_ERROR_STORE)
+        return damage(look, why, error);
+    if (status != DOPPEL_OK && error)
+        *error = *why;
+    return status;
+}
+
+static doppel_status read_counts(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error) {
+    doppel_error why = {0};
+    doppel_status status = dp_view_counts(((dp_local_look *)look->own)->view, number, counts, &why);
+    if (status != DOPPEL_OK)
+        *counts = (dp_counts){0};
+    return read_ended(look, status, &why, error);
+}
+
+/* The duplicates by its title that are stored for a number. */
+typedef struct stored_titles {
+    dp_look *look;
+    doppel_status status; /* the first error */
+    doppel_error *error;
+} stored_titles;
+
+static uint64_t read_titles(void *user, uint64_t number) {
+    stored_titles *t = user;
+    dp_counts counts = {0};
+    if (t->status == DOPPEL_OK)
+        t->status = read_counts(t->look, number, &counts, t->error);
+    return counts.by[dp_reason_counter(DOPPEL_REASON_TITLE)];
+}
+
+/* What a writer counts is not among the traces that a reader process follows: that reads it where it is needed. */
 static doppel_status find_titles(dp_look *look, const dp_title_query *query, dp_title_hits *hits, doppel_error *error) {
     dp_local *local = dp_local_of(look);
     dp_local_look *own = look->own;
+    bool reads = local->known.options.read_only;
+    stored_titles stored = {.look = look, .error = error};
+    dp_moment moment = {0};
+    if (reads)
+        dp_view_moment(own->view, &moment);
     const dp_title_search search = {.title = query->title,
                                     .now = look->now,
                                     .below = look->below,
                                     .except = {look->except[0], look->except[1]},
                                     .removing = look->deciding ? &local->removing : NULL,
                                     .share = query->share,
+                                    .seen = reads ? moment.titles : atomic_load(&local->titles),
+                                    .times = reads ? read_titles : NULL,
+                                    .user = &stored,
                                     .best = query->best,
                                     .ahead = query->ahead};
     doppel_status status = dp_directory_find_titles(local->directory, &search, &own->titles, hits);
-    return status == DOPPEL_OK ? status : dp_no_memory(error);
+    return status != DOPPEL_OK ? dp_no_memory(error) : stored.status;
 }
 
 /* Does not wait for a thread that replaces the directory: that one may wait for a look that waits for this. */
@@ -832,21 +881,6 @@ static uint64_t hash(const dp_look *look, doppel_slice name) {
     return dp_name_hash(&dp_local_of(look)->names, name);
 }
 
-/* What the store says is damaged. */
-static doppel_status damage(dp_look *look, const doppel_error *why, doppel_error *error) {
-    doppel_status status = dp_known_damage(look->known, 1, why, error);
-    return look->salvage ? DOPPEL_OK : status;
-}
-
-/* The outcome of reading the store: damage is skipped in salvage mode. */
-static doppel_status read_ended(dp_look *look, doppel_status status, const doppel_error *why, doppel_error *error) {
-    if (status == DOPPEL_ERROR_STORE)
-        return damage(look, why, error);
-    if (status != DOPPEL_OK && error)
-        *error = *why;
-    return status;
-}
-
 /* Whether a missing part ought to exist: a view is a snapshot, in which a document has its record, and the parts it
  * mentions. */
 static bool is_missing(dp_view *view, dp_part part, uint64_t number) {
@@ -875,14 +909,6 @@ static doppel_status read_part(dp_look *look, dp_part part, uint64_t number, dop
         *bytes = (doppel_slice){NULL, 0};
     if (status == DOPPEL_OK && !bytes->data && is_missing(view, part, number))
         return dp_look_nonsense(look, names[part], number, "is missing", error);
-    return read_ended(look, status, &why, error);
-}
-
-static doppel_status read_counts(dp_look *look, uint64_t number, dp_counts *counts, doppel_error *error) {
-    doppel_error why = {0};
-    doppel_status status = dp_view_counts(((dp_local_look *)look->own)->view, number, counts, &why);
-    if (status != DOPPEL_OK)
-        *counts = (dp_counts){0};
     return read_ended(look, status, &why, error);
 }
 
@@ -916,23 +942,64 @@ static doppel_status number(dp_look *look, uint64_t *number, doppel_error *error
     return DOPPEL_OK;
 }
 
-/* Stops counting duplicates by the title of a removed document. */
-static doppel_status forget_titles(dp_look *look, const dp_trace *trace, doppel_error *error) {
-    dp_local *local = dp_local_of(look);
-    dp_counts counts;
-    if (!local->known.options.rules.titles || !trace->title.length)
-        return DOPPEL_OK;
-    DP_TRY(read_counts(look, trace->number, &counts, error));
-    uint64_t times = counts.by[dp_reason_counter(DOPPEL_REASON_TITLE)] + queued_titles(local, trace->number);
-    return failed(dp_directory_title_forgotten(local->directory, trace->title, times), error);
+static bool add_number(dp_numbers *numbers, uint64_t number) {
+    if (!dp_reserve(&numbers->number, &numbers->room, numbers->count + 1, sizeof *numbers->number))
+        return false;
+    numbers->number[numbers->count++] = number;
+    return true;
 }
 
-static doppel_status queue(dp_look *look, const dp_pending *pending, doppel_error *error) {
+/* The copies of a document that are durable, and those that are queued. */
+static doppel_status find_copies(dp_look *look, uint64_t number, dp_numbers *copies, doppel_error *error) {
+    const dp_local *local = dp_local_of(look);
+    const dp_group *groups[] = {local->writing, local->current};
+    do {
+        if (!dp_reserve(&copies->number, &copies->room, copies->count + 1, sizeof *copies->number))
+            return dp_no_memory(error);
+        DP_TRY(read_links(look, number, copies->number, copies->room, &copies->count, error));
+    } while (copies->count > copies->room);
+    for (size_t g = 0; g < 2; g++)
+        for (size_t i = 0; groups[g] && groups[g]->links && i < groups[g]->count; i++)
+            if (groups[g]->pending[i].is.change.link == number &&
+                !add_number(copies, groups[g]->pending[i].is.change.number))
+                return dp_no_memory(error);
+    return DOPPEL_OK;
+}
+
+/* The removal of a number is a number of its own, with the trace of what is gone: so readers find it. */
+static doppel_status queue_removal(dp_local *local, const dp_trace *trace, doppel_error *error) {
+    dp_buffer bytes = {0};
+    dp_trace removal = *trace;
+    removal.number = local->next++;
+    removal.kind = trace->kind == DP_TRACE_COPY ? DP_TRACE_COPY_REMOVAL : DP_TRACE_REMOVAL;
+    removal.of = trace->number;
+    doppel_status status = dp_trace_encode(&removal, &bytes) ? DOPPEL_OK : dp_no_memory(error);
+    const dp_pending p = {
+        .removed = true,
+        .trace = *trace,
+        .change = {.number = removal.number, .remove = trace->number, .part[DP_PART_TRACE] = {bytes.data, bytes.size}}};
+    DP_THEN(status, queue_change(local, &p, error));
+    dp_buffer_free(&bytes);
+    return status;
+}
+
+/* Copies go with their original; some may be about to go by themselves. */
+static doppel_status queue_removals(dp_look *look, const dp_trace *trace, doppel_error *error) {
     dp_local *local = dp_local_of(look);
-    doppel_status status = pending->removed ? forget_titles(look, &pending->trace, error) : DOPPEL_OK;
-    DP_THEN(status, queue_change(local, pending, error));
-    if (status == DOPPEL_OK && pending->added && dp_trace_is_kept(&pending->trace))
-        dp_latest(&local->newest, look->now);
+    dp_numbers copies = {0};
+    doppel_status status = DOPPEL_OK;
+    if (trace->kind == DP_TRACE_DOCUMENT)
+        status = find_copies(look, trace->number, &copies, error);
+    for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++) {
+        dp_trace copy;
+        bool there = false;
+        if (!dp_hashmap_find(&local->removing, copies.number[i]))
+            status = dp_look_trace(look, copies.number[i], &copy, &there, error);
+        if (there)
+            status = queue_removal(local, &copy, error);
+    }
+    DP_THEN(status, queue_removal(local, trace, error));
+    dp_numbers_free(&copies);
     return status;
 }
 
@@ -949,8 +1016,16 @@ static void back(dp_look *look, size_t mark) {
     collect_removals(local);
 }
 
-static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error) {
-    return failed(dp_directory_title_seen(dp_local_of(look)->directory, title, times), error);
+static doppel_status queue(dp_look *look, const dp_pending *pending, doppel_error *error) {
+    dp_local *local = dp_local_of(look);
+    size_t before = mark(look);
+    doppel_status status =
+        pending->removed ? queue_removals(look, &pending->trace, error) : queue_change(local, pending, error);
+    if (status != DOPPEL_OK)
+        back(look, before);
+    else if (pending->added && dp_trace_is_kept(&pending->trace))
+        dp_latest(&local->newest, look->now);
+    return status;
 }
 
 /* ---- the store as a whole ---- */
@@ -1135,7 +1210,6 @@ const dp_known_kind dp_known_local = {
     .queue = queue,
     .mark = mark,
     .back = back,
-    .title_seen = title_seen,
     .commit = commit,
     .flush = flush,
     .expire = expire,

@@ -26,7 +26,7 @@ typedef struct dp_group {
     dp_local_pending *pending;
     size_t count, room, bytes;
     struct dp_group_piece *last_piece; /* of its memory */
-    size_t titles;                     /* of them, those that count a duplicate by its title */
+    size_t links;                      /* of them, copies */
     size_t holders;
     bool done;
     doppel_status status;
@@ -69,6 +69,7 @@ typedef struct dp_local {
     pthread_t background;
     bool has_background;
 
+    _Atomic uint64_t titles;   /* duplicates that were ever found by their titles */
     _Atomic uint64_t removals; /* how often documents were removed from the directory, counted before they are */
     _Atomic uint64_t newest;   /* when the last document was added */
 

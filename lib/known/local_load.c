@@ -111,22 +111,12 @@ static void load_pieces(void *user, size_t thread) {
 
 /* Titles of duplicates count once per duplicate. */
 static doppel_status on_count(uint64_t number, const dp_counts *counts, void *user) {
-    loading *l = user;
-    dp_trace trace;
-    bool found;
-    dp_local_look own = {.view = l->local->view};
-    dp_look look = {
-        .known = &l->local->known, .kind = &dp_known_local, .below = UINT64_MAX, .now = l->now, .own = &own};
-    if (!counts->by[dp_reason_counter(DOPPEL_REASON_TITLE)])
-        return DOPPEL_OK;
-    DP_TRY(dp_look_trace(&look, number, &trace, &found, NULL));
-    return found
-               ? dp_directory_title_seen(l->directory, trace.title, counts->by[dp_reason_counter(DOPPEL_REASON_TITLE)])
-               : DOPPEL_OK;
+    const loading *l = user;
+    return dp_directory_title_seen(l->directory, number, counts->by[dp_reason_counter(DOPPEL_REASON_TITLE)]);
 }
 
 static doppel_status load_titles(loading *l, doppel_error *error) {
-    if (!l->local->known.options.rules.titles)
+    if (!l->local->known.options.rules.titles || l->local->known.options.read_only)
         return DOPPEL_OK;
     dp_view *view = l->local->view;
     DP_TRY(dp_view_begin(view, error));
@@ -150,7 +140,8 @@ static doppel_status make_directory(const dp_local *local, dp_directory **direct
                                           .title_similarity = rules->title_similarity,
                                           .count = o->count,
                                           .memory = o->memory,
-                                          .threads = o->threads};
+                                          .threads = o->threads,
+                                          .read_only = o->read_only};
     return dp_directory_create(&options, directory, error);
 }
 
@@ -220,6 +211,7 @@ doppel_status dp_local_load(dp_local *local, doppel_error *error) {
     dp_directory_free(local->directory);
     local->directory = l.directory;
     local->names = moment.names;
+    local->titles = moment.titles;
     local->next = moment.last + 1;
     local->followed = moment.last;
     local->loads++;

@@ -327,29 +327,44 @@ static doppel_status add_new(dp_redis_look *l, const dp_pending *p, doppel_error
 
 /* ---- documents that go ---- */
 
-/* Queues the removal of a text of a copy, if it is one. */
-static doppel_status remove_text(dp_redis_look *l, uint64_t number, uint64_t of, doppel_error *error) {
-    const dp_redis_document *text = dp_redis_known_document(l, number);
-    if (!text || (!text->there && !text->queued) || text->removed || text->trace.kind != DP_TRACE_TEXT ||
-        text->trace.of != of)
+/* Queues the removal of a copy or text of an original, if it is one. */
+static doppel_status remove_copy(dp_redis_look *l, uint64_t number, uint64_t of, doppel_error *error) {
+    const dp_redis_document *copy = dp_redis_known_document(l, number);
+    if (!copy || (!copy->there && !copy->queued) || copy->removed || copy->trace.kind == DP_TRACE_DOCUMENT ||
+        copy->trace.of != of)
         return DOPPEL_OK;
-    const dp_pending removal = {.change = {.remove = number}, .removed = true, .trace = text->trace};
+    const dp_pending removal = {.change = {.remove = number}, .removed = true, .trace = copy->trace};
     return dp_redis_queue(l->look, &removal, error);
 }
 
-/* The words of copies that were not kept go with their original: those in its list, and those that are queued. */
-static doppel_status remove_texts(dp_redis_look *l, uint64_t number, doppel_error *error) {
+/* The places of copies, all at once. */
+static doppel_status fetch_copy_places(dp_redis_look *l, const dp_numbers *copies, doppel_error *error) {
+    bool changed;
+    l->asked.count = 0;
+    l->asked.failed = false;
+    for (size_t i = 0; i < copies->count; i++) {
+        const dp_redis_document *copy = dp_redis_known_document(l, copies->number[i]);
+        if (copy && copy->there)
+            dp_redis_trace_places(&l->memory, copy, &l->asked);
+    }
+    return dp_redis_fetch_places(l, &changed, error);
+}
+
+/* Copies, and the words of those that were not kept, go with their original: those in its list, and those that are
+ * queued. */
+static doppel_status remove_copies(dp_redis_look *l, uint64_t number, doppel_error *error) {
     dp_numbers copies = {0};
     dp_redis_document *of = dp_redis_known_document(l, number);
     size_t listed = 0, queued = l->pending_count;
     doppel_status status = of->there ? dp_redis_fetch_links(l, number, &copies, &listed, error) : DOPPEL_OK;
     if (status == DOPPEL_OK)
         dp_redis_known_document(l, number)->links = listed;
+    DP_THEN(status, fetch_copy_places(l, &copies, error));
     for (size_t i = 0; i < copies.count && status == DOPPEL_OK; i++)
-        status = remove_text(l, copies.number[i], number, error);
+        status = remove_copy(l, copies.number[i], number, error);
     for (size_t i = 0; i < queued && status == DOPPEL_OK; i++)
         if (l->pending[i].pending.added)
-            status = remove_text(l, l->pending[i].pending.change.number, number, error);
+            status = remove_copy(l, l->pending[i].pending.change.number, number, error);
     dp_numbers_free(&copies);
     return status;
 }
@@ -370,7 +385,7 @@ static doppel_status remove_old(dp_redis_look *l, uint64_t number, doppel_error 
     document->removed = true;
     if (has_title(l, &trace))
         DP_TRY(lead_to_title(l, trace.title, error));
-    return remove_texts(l, number, error);
+    return trace.kind == DP_TRACE_DOCUMENT ? remove_copies(l, number, error) : DOPPEL_OK;
 }
 
 /* ---- queueing ---- */

@@ -1004,8 +1004,10 @@ static doppel_status alive(dp_look *look, uint64_t number, bool *is, doppel_erro
     if (!number)
         return DOPPEL_OK;
     DP_TRY(dp_redis_find_document(look->own, number, &document, error));
-    *is = document && is_alive(look->own, document);
-    return DOPPEL_OK;
+    if (!document || !is_alive(look->own, document))
+        return DOPPEL_OK;
+    *is = document->trace.kind == DP_TRACE_DOCUMENT;
+    return *is ? DOPPEL_OK : alive(look, document->trace.of, is, error);
 }
 
 static uint64_t hash(const dp_look *look, doppel_slice name) {
@@ -1085,11 +1087,6 @@ static doppel_status links(dp_look *look, uint64_t number, uint64_t *to, size_t 
     return DOPPEL_OK;
 }
 
-static doppel_status title_seen(dp_look *look, doppel_slice title, uint64_t times, doppel_error *error) {
-    (void)look, (void)title, (void)times, (void)error; /* dp_redis_queue counts it at the original */
-    return DOPPEL_OK;
-}
-
 static doppel_status backup(dp_known *known, const char *path, doppel_error *error) {
     (void)known, (void)path;
     return dp_fail(error, DOPPEL_ERROR_USAGE,
@@ -1142,7 +1139,6 @@ const dp_known_kind dp_known_redis = {
     .queue = dp_redis_queue,
     .mark = dp_redis_mark,
     .back = dp_redis_back,
-    .title_seen = title_seen,
     .commit = dp_redis_commit,
     .flush = flush,
     .expire = expire,

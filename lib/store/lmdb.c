@@ -580,7 +580,8 @@ static void view_moment(dp_view *view, dp_moment *moment) {
                           .names = v->names,
                           .commit = v->now.id,
                           .traces = v->now.db[DP_PART_TRACE].entries,
-                          .records = v->now.db[DP_PART_RECORD].entries};
+                          .records = v->now.db[DP_PART_RECORD].entries,
+                          .titles = v->state.total.by[dp_reason_counter(DOPPEL_REASON_TITLE)]};
 }
 
 /* Pages in LMDB's own list of those that can be used again. */

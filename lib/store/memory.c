@@ -520,7 +520,8 @@ static void view_moment(dp_view *view, dp_moment *moment) {
                           .generation = v->generation,
                           .names = of_store(view->store)->names,
                           .traces = v->tree.entries[DP_PART_TRACE],
-                          .records = v->tree.entries[DP_PART_RECORD]};
+                          .records = v->tree.entries[DP_PART_RECORD],
+                          .titles = v->tree.total.by[dp_reason_counter(DOPPEL_REASON_TITLE)]};
 }
 
 static void view_info(dp_view *view, dp_store_info *info) {

@@ -143,6 +143,7 @@ typedef struct dp_moment {
     dp_names names;           /* of the traces; other ones come with another generation only */
     uint64_t commit;          /* another one with every write; 0: not known */
     uint64_t traces, records; /* how many the store says there are */
+    uint64_t titles;          /* duplicates that were ever found by their titles */
 } dp_moment;
 
 /* Each value of a part with a number of at least `from` and at most `to`, ascending; `damaged` (of `user`, may be NULL)

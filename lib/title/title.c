@@ -935,39 +935,6 @@ doppel_status dp_titles_index_remove(dp_titles_index *index, const char *title, 
     return DOPPEL_OK;
 }
 
-/* ---- the hash of a title, whether it is in the index or not ---- */
-
-/* From the sum over all of its code points. */
-static uint64_t finish(const dp_titles_index *index, uint64_t sum, size_t length) {
-    uint64_t x = sum ^ seed_of(index, length, 0, WHOLE);
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
-    x = (x ^ x >> 32) * 0xD6E8FEB86659FD93u;
-    x ^= x >> 32;
-    return x ? x : 1;
-}
-
-doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash) {
-    title_text text;
-    DP_TRY(text_init(&text, index, title, length));
-    *hash = finish(index, text.sums[text.points.count], text.points.count);
-    text_free(&text);
-    return DOPPEL_OK;
-}
-
-uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_match *match) {
-    const title_entry *entry = &index->entries[match->entry];
-    uint64_t sum = 0;
-    for (size_t i = 0; i < entry->length; i++) {
-        uint32_t point = 0;
-        memcpy(&point, entry->points + i * entry->width, entry->width);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-        point >>= 32 - 8 * entry->width;
-#endif
-        sum = add_point(index->base, sum, point);
-    }
-    return finish(index, sum, entry->length);
-}
-
 /* ---- finding ---- */
 
 /* CANDIDATES: entries that wait for the filter while they are prefetched. AHEAD: lookups in progress at once. A lookup

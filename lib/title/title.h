@@ -60,7 +60,7 @@ void dp_titles_ahead_free(dp_titles_ahead *ahead);
 
 /* Looks ahead: begin, step until there is no more, end, with memory that no other call uses in between. The index may
  * change between the calls, so that a writer waits for one step at most. A failure leaves *ahead empty. Errors of
- * begin: those of dp_titles_index_hash. */
+ * begin: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
 doppel_status dp_titles_ahead_begin(const dp_titles_index *index, const char *title, size_t length,
                                     dp_title_matches *matches, dp_titles_ahead *ahead);
 bool dp_titles_ahead_step(const dp_titles_index *index, dp_title_matches *matches, dp_titles_ahead *ahead);
@@ -68,11 +68,6 @@ void dp_titles_ahead_end(dp_title_matches *matches, dp_titles_ahead *ahead);
 /* As dp_titles_index_find, with the same result. */
 doppel_status dp_titles_index_find_after(const dp_titles_index *index, const char *title, size_t length,
                                          const dp_titles_ahead *ahead, dp_title_matches *matches);
-
-/* A hash, never 0, that identifies a title as long as the index exists: of any title, present or not, and of one that
- * was found. Errors: DOPPEL_ERROR_MEMORY, DOPPEL_ERROR_INPUT for a title of over 2 GiB. */
-doppel_status dp_titles_index_hash(const dp_titles_index *index, const char *title, size_t length, uint64_t *hash);
-uint64_t dp_titles_index_hash_of(const dp_titles_index *index, const dp_title_match *match);
 
 typedef struct dp_titles_stats {
     uint64_t titles, owners; /* distinct titles */

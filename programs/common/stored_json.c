@@ -25,15 +25,16 @@ static void write_aliases(text_buffer *out, const doppel_stored *stored) {
     text_put(out, "]");
 }
 
-void text_evidence(text_buffer *out, const doppel_stored *stored) {
+void text_evidence(text_buffer *out, const doppel_stored *stored, bool exact) {
     const doppel_evidence *e = &stored->evidence;
+    void (*put)(text_buffer * out, const char *name, double value) = exact ? text_member_number : text_member_share;
     text_member_string(out, "reason", doppel_slice_of(stored->reason ? doppel_reason_name(stored->reason) : ""));
     text_member(out, "evidence");
     text_put(out, "{");
     text_member_distance(out, "distance", e->distance);
-    text_member_share(out, "similarity", e->similarity);
-    text_member_share(out, "containment", e->containment);
-    text_member_share(out, "titleSimilarity", e->title_similarity);
+    put(out, "similarity", e->similarity);
+    put(out, "containment", e->containment);
+    put(out, "titleSimilarity", e->title_similarity);
     text_member_bool(out, "sameUrl", e->same_url);
     text_member_bool(out, "sameDigest", e->same_digest);
     text_member_bool(out, "verified", e->verified);
@@ -61,9 +62,9 @@ static void write_duplicates(text_buffer *out, const doppel_stored *stored) {
     write_aliases(out, stored);
 }
 
-/* The id of the document that represents its group: a copy's original while that is there, else the document itself. */
+/* The id of the document that represents its group: of a copy its original, else the document itself. */
 static doppel_slice group_of(const doppel_stored *stored) {
-    return stored->original_id.data && !stored->original_gone ? stored->original_id : stored->id;
+    return stored->original_id.data ? stored->original_id : stored->id;
 }
 
 void text_stored(text_buffer *out, const doppel_stored *stored, int bits) {
@@ -77,10 +78,8 @@ void text_stored(text_buffer *out, const doppel_stored *stored, int bits) {
     text_add(out, stored->fields.data ? stored->fields.data : "{}", stored->fields.data ? stored->fields.length : 2);
     text_member_string(out, "canonical", group_of(stored));
     text_member_string(out, "originalId", stored->original_id);
-    if (stored->original_gone)
-        text_member_bool(out, "originalGone", true);
     if (stored->original_id.data)
-        text_evidence(out, stored);
+        text_evidence(out, stored, false);
     text_member_time(out, "added", stored->added);
     text_member_time(out, "expires", stored->expires);
     text_member_count(out, "words", stored->words);

@@ -15,7 +15,7 @@ void text_stored(text_buffer *out, const doppel_stored *stored, int bits);
 void text_similar(text_buffer *out, const doppel_stored *stored);
 
 /* Members of a copy: why it is one, the reason and the evidence as in a verdict. */
-void text_evidence(text_buffer *out, const doppel_stored *stored);
+void text_evidence(text_buffer *out, const doppel_stored *stored, bool exact);
 
 /* Counts by doppel_reason, as one object; with `unique` that of DOPPEL_REASON_NONE leads. */
 void text_by_reason(text_buffer *out, const uint64_t by[DOPPEL_REASONS], bool unique);

@@ -68,13 +68,16 @@ static void put_sketches(text_buffer *line, const doppel_stored *stored, int bit
     }
 }
 
+static void put_counts(text_buffer *line, const char *name, const uint64_t by[DOPPEL_REASONS]) {
+    text_format(line, ",\"%s\":[%llu,%llu,%llu]", name, (unsigned long long)by[DOPPEL_REASON_URL],
+                (unsigned long long)by[DOPPEL_REASON_CONTENT], (unsigned long long)by[DOPPEL_REASON_TITLE]);
+}
+
 static void put_duplicates(text_buffer *line, const doppel_stored *stored) {
     if (!stored->duplicates)
         return;
-    text_format(line, ",\"duplicatesBy\":[%llu,%llu,%llu]",
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_URL],
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_CONTENT],
-                (unsigned long long)stored->duplicates_by[DOPPEL_REASON_TITLE]);
+    put_counts(line, "duplicatesBy", stored->duplicates_by);
+    put_counts(line, "copiesBy", stored->copies_by);
     text_member_count(line, "lastDuplicate", stored->last_duplicate);
 }
 
@@ -102,9 +105,7 @@ static doppel_status write_document(export_job *job, const doppel_stored *stored
     put_duplicates(line, stored);
     put_optional(line, "originalId", stored->original_id);
     if (stored->original_id.data)
-        text_evidence(line, stored);
-    if (stored->original_id.data && stored->original_gone)
-        text_member_bool(line, "originalGone", true);
+        text_evidence(line, stored, true);
     put_optional(line, "origin", stored->origin);
     return end_line(job);
 }

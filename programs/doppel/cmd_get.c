@@ -34,7 +34,7 @@ static void put_words(text_buffer *out, const doppel_stored *stored) {
     text_put(out, ": ");
     if (stored->original_id.data) {
         text_copy_of(out, stored->reason, &stored->evidence, stored->original_id);
-        text_put(out, stored->original_gone ? ", which is no longer in the index; " : "; ");
+        text_put(out, "; ");
     }
     text_format(out, "%llu word%s, added %s", (unsigned long long)stored->words, stored->words == 1 ? "" : "s",
                 format_date(stored->added, date));
@@ -136,9 +136,8 @@ static int get_copies(const engine_command *e, const char *id) {
     const doppel_stored *one = known.stored;
     bool copy = code == EXIT_DONE && one->original_id.data;
     if (copy)
-        message_summary("%s %s a copy of %.*s%s", id, one->original_gone ? "was" : "is", (int)one->original_id.length,
-                        one->original_id.data, one->original_gone ? ", which is no longer in the index" : "");
-    if (code == EXIT_DONE && !(copy && one->original_gone)) {
+        message_summary("%s is a copy of %.*s", id, (int)one->original_id.length, one->original_id.data);
+    if (code == EXIT_DONE) {
         code = print_copies(e, copy ? one->original_id : one->id, &count);
         if (code == EXIT_DONE && !copy)
             explain_missing_copies(e, id, one, count);

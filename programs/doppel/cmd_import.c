@@ -16,7 +16,8 @@ const cli_option import_options[] = {
     {"json", 0, OPTION_FLAG, NULL, "print a summary as one JSON object"},
     {"url-key", 0, OPTION_TEXT, "KEY", "the field with a record's URL (default url)"},
     {"title-key", 0, OPTION_TEXT, "KEY", "the field with its title (default title)"},
-    {"on-duplicate", 0, OPTION_TEXT, "DO", "as for doppel add; the default for an export is link"},
+    {"on-duplicate", 0, OPTION_TEXT, "DO",
+     "as for doppel add; an export is linked by default in an index that has documents"},
     DECIDE_OPTIONS,
     WRITE_OPTIONS,
     MAKE_OPTIONS,
@@ -40,18 +41,19 @@ typedef struct import_job {
     settings settings;       /* of the first export */
     name_list fields;        /* that the index keeps */
     import_buffers *buffers; /* feed.batch of them */
-    bool fresh;              /* the index was empty */
+    bool merge;              /* the index had documents, or an earlier export came first */
     uint64_t now;
     uint64_t documents, copies; /* imported */
     uint64_t known;             /* that the index already had, with the same id and words */
     uint64_t duplicates;        /* of what the index had */
-    uint64_t expired, orphans;  /* left out: too old; copies whose original no longer exists */
+    uint64_t expired;           /* left out */
 } import_job;
 
 /* ---- from a line of an export to an item of the engine ----
  *
- * A document of an export is restored as it was, with its sketches, or with its text where that was kept. In an index
- * that already had documents, it is checked again; plain records are always checked. */
+ * A document of an export is restored as it was, with its sketches and with its text where that was kept. In an index
+ * that already had documents, it is checked again, and linked if it is a duplicate there; plain records are always
+ * checked. */
 
 static bool export_is(const doppel_document *from, int which, const char *text) {
     doppel_slice value = from->extra[which];
@@ -163,8 +165,6 @@ static feed_answer take_fields(const import_job *job, doppel_slice object, impor
 static feed_answer take_sketches(const doppel_document *from, import_buffers *buffers, doppel_item *item,
                                  doppel_error *why) {
     item->words = read_count(from, EXPORT_WORDS);
-    if (from->text.length || !item->words)
-        return FEED_TAKE;
     if (!read_fingerprint(from, buffers))
         return bad(why, "field \"fingerprint\" is not hexadecimal");
     if (from->extra[EXPORT_DIGEST].data && !read_digest(from, buffers))
@@ -174,23 +174,21 @@ static feed_answer take_sketches(const doppel_document *from, import_buffers *bu
     if (from->extra[EXPORT_SAMPLE].data && !read_sample(from, buffers, &item->sample))
         return bad(why, "field \"sample\" is not two hexadecimal digits for each byte");
     item->fingerprint = buffers->fingerprint;
-    item->digest = from->extra[EXPORT_DIGEST].data ? buffers->digest : NULL;
+    item->digest = from->extra[EXPORT_DIGEST].data || !item->words ? buffers->digest : NULL; /* all 0: no words */
     item->set = buffers->set;
     return FEED_TAKE;
 }
 
 /* "[1,2,3]" */
-static void read_duplicates(const doppel_document *from, doppel_stored *stored) {
-    doppel_slice value = from->extra[EXPORT_DUPLICATES];
+static void read_counts(doppel_slice value, uint64_t by[DOPPEL_REASONS]) {
     size_t which = DOPPEL_REASON_URL;
     for (size_t i = 0; value.data && i < value.length && which < DOPPEL_REASONS; i++) {
         char c = value.data[i];
         if (c == ',')
             which++;
-        else if (c >= '0' && c <= '9' && stored->duplicates_by[which] < UINT32_MAX)
-            stored->duplicates_by[which] = stored->duplicates_by[which] * 10 + (uint64_t)(c - '0');
+        else if (c >= '0' && c <= '9' && by[which] < UINT32_MAX)
+            by[which] = by[which] * 10 + (uint64_t)(c - '0');
     }
-    stored->last_duplicate = read_count(from, EXPORT_LAST);
 }
 
 /* A share of the evidence; NaN where there is none. */
@@ -235,7 +233,10 @@ static feed_answer take_stored(const doppel_document *from, doppel_stored *store
     stored->added = read_count(from, EXPORT_ADDED);
     stored->expires = read_count(from, EXPORT_EXPIRES);
     stored->original_id = from->extra[EXPORT_ORIGINAL];
-    read_duplicates(from, stored);
+    read_counts(from->extra[EXPORT_DUPLICATES], stored->duplicates_by);
+    /* Earlier exports do not say which of the duplicates are copies: then all may be. */
+    read_counts(from->extra[from->extra[EXPORT_COPIES].data ? EXPORT_COPIES : EXPORT_DUPLICATES], stored->copies_by);
+    stored->last_duplicate = read_count(from, EXPORT_LAST);
     for (doppel_reason i = DOPPEL_REASON_URL; i < DOPPEL_REASONS; i++)
         if (export_is(from, EXPORT_REASON, doppel_reason_name(i)))
             stored->reason = i;
@@ -254,17 +255,15 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
         job->expired++;
         return FEED_SKIP;
     }
-    if (answer == FEED_TAKE && export_is(from, EXPORT_GONE, "true")) {
-        job->orphans++;
+    if (answer == FEED_TAKE && export_is(from, EXPORT_GONE, "true"))
         return FEED_SKIP;
-    }
     if (answer == FEED_TAKE)
         answer = take_fields(job, from->extra[EXPORT_FIELDS], buffers, item, why);
     if (answer == FEED_TAKE)
         answer = take_sketches(from, buffers, item, why);
     item->ttl = buffers->stored.expires ? buffers->stored.expires - job->now : DOPPEL_NEVER;
-    if (job->fresh || buffers->stored.original_id.data)
-        item->restore = &buffers->stored;
+    item->restore = &buffers->stored;
+    item->merge = job->merge;
     /* The canonical URL may be one that the page gave, which its own URL does not show. */
     item->document.alias.data = from->extra[EXPORT_CANONICAL].data;
     item->document.alias.length = from->extra[EXPORT_CANONICAL].length;
@@ -274,14 +273,18 @@ static feed_answer import_item(import_job *job, const doppel_document *from, dop
 
 /* ---- opening ---- */
 
-/* Whether the index exists, with settings of its own, damaged or not. Anything else that is wrong with it is found when
- * it is opened to write. */
-static bool is_there(const char *path) {
+/* Whether the index exists, with settings of its own, damaged or not; *holds: and documents. Anything else that is
+ * wrong with it is found when it is opened to write. */
+static bool is_there(const char *path, bool *holds) {
     const doppel_engine_options options = {
         .size = sizeof options, .read_only = true, .must_exist = true, .salvage = true};
     doppel_engine *engine = NULL;
+    doppel_engine_stats stats = {0};
     doppel_error error = {0};
     bool there = doppel_engine_open(path, &options, &engine, &error) == DOPPEL_OK;
+    if (there)
+        doppel_engine_get_stats(engine, &stats);
+    *holds = stats.documents > 0;
     doppel_engine_close(engine);
     return there;
 }
@@ -298,7 +301,7 @@ static feed_answer start(import_job *job) {
         return end_with(job, code);
     doppel_engine_stats stats;
     doppel_engine_get_stats(job->cli.engine, &stats);
-    job->fresh = !stats.documents;
+    job->merge = stats.documents > 0;
     if (split_names(&job->fields, doppel_engine_get_options(job->cli.engine)->fields))
         return FEED_SKIP;
     message("no memory");
@@ -374,10 +377,13 @@ static feed_answer take_head(import_job *job, const doppel_document *from, doppe
     feed_answer answer = check_head(job, from, why);
     if (answer != FEED_SKIP)
         return answer;
-    bool good = read_settings(&exported, from->record.data, from->record.length);
+    bool good = read_settings(&exported, from->record.data, from->record.length), holds;
+    job->merge = true; /* of a second one */
     if (good && !job->cli.engine) {
-        bool is_new = !is_there(job->cli.place.path);
+        bool is_new = !is_there(job->cli.place.path, &holds);
         int code = is_new ? use_settings(&exported, &job->cli) : EXIT_DONE;
+        if (holds && !job->cli.options.on_duplicate)
+            job->cli.options.on_duplicate = DOPPEL_DUPLICATE_LINK;
         if (is_new && code == EXIT_DONE)
             code = try_new(job, &exported);
         answer = code == EXIT_DONE ? start(job) : end_with(job, code);
@@ -409,17 +415,17 @@ static feed_answer make_item(feed *f, const doppel_document *from, doppel_item *
 
 static doppel_status count_verdict(feed *f, const doppel_item *item, const doppel_verdict *verdict) {
     import_job *job = (import_job *)f;
-    bool is = verdict->is_duplicate;
+    bool is = verdict->is_duplicate, copy = item->restore && item->restore->original_id.data;
     job->known += verdict->known;
     job->documents += !verdict->known && !is;
-    job->copies += !verdict->known && is && item->restore;
-    job->duplicates += !verdict->known && is && !item->restore;
+    job->copies += !verdict->known && is && copy;
+    job->duplicates += !verdict->known && is && !copy;
     return DOPPEL_OK;
 }
 
 static int print_summary(const import_job *job, int code) {
     unsigned long long documents = job->documents, copies = job->copies, duplicates = job->duplicates,
-                       expired = job->expired, known = job->known, orphans = job->orphans;
+                       expired = job->expired, known = job->known;
     message_summary("%llu document%s and %llu cop%s imported", documents, documents == 1 ? "" : "s", copies,
                     copies == 1 ? "y" : "ies");
     if (known)
@@ -429,8 +435,6 @@ static int print_summary(const import_job *job, int code) {
                 duplicates == 1 ? "is a duplicate of a document" : "are duplicates of documents");
     if (expired)
         message("%llu %s expired and left out", expired, expired == 1 ? "is" : "are");
-    if (orphans)
-        message("%llu cop%s left out: the original no longer exists", orphans, orphans == 1 ? "y is" : "ies are");
     if (!args_flag(job->cli.args, "json"))
         return code;
     text_buffer out = {0};
@@ -441,7 +445,6 @@ static int print_summary(const import_job *job, int code) {
     text_member_count(&out, "known", known);
     text_member_count(&out, "duplicates", duplicates);
     text_member_count(&out, "expired", expired);
-    text_member_count(&out, "originalGone", orphans);
     text_member_count(&out, "bad", job->feed.counts.bad);
     text_member_count(&out, "unopened", job->feed.counts.unopened);
     text_put(&out, "}\n");

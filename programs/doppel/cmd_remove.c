@@ -41,20 +41,20 @@ typedef struct removal_counts {
 
 /* Whether the operand is a verdict with an id; then it is read. An id may begin with a brace, too. */
 static bool read_verdict(const char *operand, removal *r) {
-    static const char *const names[] = {"isDuplicate", "known", "originalId"};
-    const doppel_input_options options = {.size = sizeof options, .extra_keys = names, .extra_count = 3};
+    static const char *const names[] = {"isDuplicate", "known", "idKnown", "originalId"};
+    const doppel_input_options options = {.size = sizeof options, .extra_keys = names, .extra_count = 4};
     doppel_error error;
     if (*operand != '{' || doppel_document_parse(r->name, &options, &r->line, &error) != DOPPEL_OK)
         return false;
     r->record = true;
-    const doppel_slice id = r->line->id, *value = r->line->extra, original = value[2];
+    const doppel_slice id = r->line->id, *value = r->line->extra, original = value[3];
     if (!id.length || !value[0].data)
         return false;
     r->record = false;
     r->name = id;
     r->copy = is_true(value[0]);
-    r->stays =
-        is_true(value[1]) || (r->copy && original.length == id.length && !memcmp(original.data, id.data, id.length));
+    r->stays = is_true(value[1]) || is_true(value[2]) ||
+               (r->copy && original.length == id.length && !memcmp(original.data, id.data, id.length));
     return true;
 }
 
@@ -69,14 +69,6 @@ static doppel_status remove_named(const engine_command *e, removal *r, doppel_er
     return r->by_url ? doppel_engine_remove(e->engine, r->known.stored[0].id, &r->removed, error) : status;
 }
 
-/* Reports what happens to the copies of a removed document. */
-static void tell_copies(doppel_slice name, size_t copies) {
-    if (copies)
-        message_summary("%.*s: %zu %s of it no longer %s; doppel compact erases %s", (int)name.length, name.data,
-                        copies, copies == 1 ? "copy" : "copies", copies == 1 ? "matches" : "match",
-                        copies == 1 ? "it" : "them");
-}
-
 /* Reports what was removed: the id and, where a URL named it, that URL. */
 static int report(const removal *r) {
     text_buffer out = {0};
@@ -89,9 +81,10 @@ static int report(const removal *r) {
     if (copies)
         text_member_count(&out, "copies", copies);
     text_put(&out, "}\n");
-    if (r->removed)
-        tell_copies(r->name, copies);
-    else if (!r->copy && !r->stays)
+    if (copies)
+        message_summary("%.*s: %zu %s removed with it", (int)r->name.length, r->name.data, copies,
+                        copies == 1 ? "copy" : "copies");
+    if (!r->removed && !r->copy && !r->stays)
         message("%.*s: the index has no document with this id or URL%s", (int)r->name.length, r->name.data,
                 r->line ? "" : address_hint(r->name.data));
     return print_text(&out, EXIT_DONE);
@@ -121,8 +114,9 @@ static int remove_one(const engine_command *e, const char *operand, removal_coun
 static void summarize(const removal_counts *counts) {
     unsigned long long none = counts->none, records = counts->records;
     if (none)
-        message_summary("%llu line%s of doppel add put no document into the index, so nothing was removed for %s", none,
-                        none == 1 ? "" : "s", none == 1 ? "it" : "them");
+        message_summary("%llu line%s of doppel add put no document into the index, or a copy that went with its "
+                        "original; nothing was removed for %s",
+                        none, none == 1 ? "" : "s", none == 1 ? "it" : "them");
     if (records)
         message("%llu line%s, not the output of doppel add, and nothing was removed for %s; give ids, one per "
                 "line",

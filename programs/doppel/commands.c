@@ -141,7 +141,7 @@ static const cli_command commands[] = {
      "A record without an id, or text from stdin, gets its canonical URL as its id, else 16 digits of the digest of "
      "its words; a plain file has its path. --id names a single document. When the id already exists: with the same "
      "words, the first verdict is printed again (\"known\":true); with other words, the new version replaces the old "
-     "one (\"replaced\":true).\n"
+     "one (\"replaced\":true). A duplicate whose id another copy has is not stored (\"idKnown\":true).\n"
      "To undo: doppel remove --index DIR --files-from FILE, with the output of add (-o FILE).",
      "doppel add --index seen news.jsonl\ndoppel add --index seen --on-duplicate store --keep-text news.jsonl\n"
      "doppel add --index pages --preset crawl --on-duplicate link crawl.warc.gz\n"
@@ -184,8 +184,9 @@ static const cli_command commands[] = {
     {"get", PLACE " ID...", "Show what an index remembers of documents: one line each.",
      "An id may also be a URL. Missing documents are reported on stderr, with exit code 3. A line is JSON or, on a "
      "terminal, words (--print). duplicates counts the copies that were seen, also those that were removed since; "
-     "copies counts those that are remembered now, and aliases are their URLs. A copy whose original was removed or "
-     "replaced, or has expired, has \"originalGone\":true and no longer matches.\n"
+     "copies counts those that are remembered now, and aliases are their URLs. A copy goes with its original: when "
+     "that "
+     "is removed or replaced, or expires.\n"
      "With --copies the lines are those of the copies that are remembered under each document, with or without a URL, "
      "in the order of adding; given a copy, those of its original. If there are none, a line on stderr says why, and "
      "the exit code is 0. Copies are remembered by an index made with --on-duplicate link or store.",
@@ -197,9 +198,9 @@ static const cli_command commands[] = {
      "doppel add printed is taken, too: what that add put into the index is removed, and nothing that was there "
      "before. "
      "So remove --files-from FILE undoes an add whose output is FILE; versions that it replaced do not come back.\n"
-     "\"removed\":false means that there was no such document, which is reported on stderr, with exit code 3. Copies "
-     "linked to a removed document no longer match either, and the next doppel compact erases them from disk; "
-     "\"copies\" says how many there are. "
+     "\"removed\":false means that there was no such document, which is reported on stderr, with exit code 3. The "
+     "copies "
+     "of a document are removed with it; \"copies\" says how many there were. "
      "The count of duplicates of a document stays the same when one of its copies is removed.",
      "doppel remove --index seen article-17\ndoppel remove --index seen https://example.org/news\n"
      "doppel add --index seen -o added.jsonl news.jsonl\ndoppel remove --index seen --files-from added.jsonl",
@@ -342,7 +343,8 @@ const cli_manual doppel_manual = {
     "with a header (.csv, .tsv; CSV may be separated by semicolons or | as well, by its header), WARC and WET (.warc, "
     ".wet), ARC (.arc), mail (.mbox), HTML (.html, .htm, .xhtml), "
     "Word documents (.docx) and PDF (.pdf; needs pdftotext, of Debian's poppler-utils); gzip, zstd, bzip2 and xz by "
-    "their content. Any other file is one document, and so is one of HTML, Word or PDF; its id is the path as given.\n"
+    "their content. Any other file is one document, and so is one of HTML, Word or PDF; its id is the path as given "
+    "(if that is not UTF-8, with each % and each byte that is not as %HH).\n"
     "Below a folder, hidden files are read too and links to files are followed; links to folders are not.\n"
     "A bad record is reported on stderr with file and line (in a JSON array: the number of the element), left out and "
     "counted. When no document of a file of records can be read, or more than half of them are bad, a field probably "

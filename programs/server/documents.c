@@ -308,12 +308,7 @@ void handle_copies(request *r) {
     if (get_stored(r, &list)) {
         const doppel_stored *one = list.stored;
         doppel_list_options options = {.copies_of = one->original_id.data ? one->original_id : one->id};
-        if (one->original_id.data && one->original_gone) {
-            begin_page(r, options.copies_of);
-            end_page(r, 0);
-        } else {
-            list_documents(r, &options);
-        }
+        list_documents(r, &options);
     }
     doppel_stored_list_free(&list);
 }

@@ -145,7 +145,7 @@ static rd_kafka_resp_err_t put_duplicate(stream *s, const record *r, const doppe
     text_buffer value = {0}, json = {0};
     const doppel_slice page = {r->message->payload, r->message->len};
     doppel_verdict shown = *verdict;
-    shown.known = shown.replaced = false; /* these may differ when the transaction is repeated */
+    shown.known = shown.replaced = shown.id_known = false; /* these may differ when the transaction is repeated */
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__CRIT_SYS_RESOURCE;
     text_verdict(&json, &shown, false);
     const doppel_slice member = {json.data, json.length};

@@ -426,7 +426,9 @@ class Memory:
         same(trace["id_hash"], 0, "the hash of an id")
         if trace["url_hash"]:
             same(trace["url_hash"], xxhash.xxh3_64_intdigest(record["canonical"]), "the hash of a URL")
-        same(bool(trace["url_hash"]), bool(record["canonical"]) and record["reason"] != 1, "whether a document is known by its URL")
+        of = self.documents.get(trace["of"]) if document.kind == COPY else None
+        by_original = of and of.record["canonical"] == record["canonical"]
+        same(bool(trace["url_hash"]), bool(record["canonical"]) and not by_original, "whether a document is known by its URL")
         same(document.number in self.texts, record["text_length"] > 0, "whether a text is kept")
         if record["text_length"]:
             self.check_end(b"t" + struct.pack(">Q", document.number)[3:], document.expires)

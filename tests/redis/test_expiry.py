@@ -33,8 +33,9 @@ class Expiry(Case):
         url = cls.server.url()
         verdicts = run("add", url, *EVERYTHING, cls.path)
         filled = cls.server.info("used_memory")
-        for at in range(0, len(verdicts), 1000):
-            run("remove", url, *(one["id"] for one in verdicts[at:at + 1000]))
+        ids = [one["id"] for one in verdicts][::-1]  # copies before their originals, which would take them along
+        for at in range(0, len(ids), 1000):
+            run("remove", url, *ids[at:at + 1000])
         return filled
 
     def used(self):

@@ -60,7 +60,8 @@ def compare_documents(found, exported, verdicts):
         trace, record = found.traces[number], found.records[number]
         assert trace["number"] == number <= found.last
         assert trace["id_hash"] == found.name_hash(record["id"])
-        known_by_url = record["canonical"] and record["reason"] != 1
+        original = found.records[trace["of"]] if trace["kind"] == 2 else None
+        known_by_url = record["canonical"] and not (original and original["canonical"] == record["canonical"])
         assert trace["url_hash"] == (found.name_hash(record["canonical"]) if known_by_url else 0)
         assert (record["url"] or b"").decode() == document.get("url", "")
         assert (record["title"] or b"").decode() == document.get("title", "")

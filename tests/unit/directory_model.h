@@ -49,6 +49,11 @@ static inline document *make(scene *s) {
     uint64_t *random = &s->random;
     dp_trace *t = &d->trace;
     *t = (dp_trace){.number = s->count, .kind = random_below(random, 5) ? DP_TRACE_DOCUMENT : DP_TRACE_COPY};
+    for (t->of = 1 + random_below(random, s->count); s->document[t->of - 1].trace.kind == DP_TRACE_COPY && t->of;
+         t->of--)
+        ;
+    if (!t->of || t->kind == DP_TRACE_DOCUMENT)
+        *t = (dp_trace){.number = s->count, .kind = DP_TRACE_DOCUMENT};
     t->expires = random_below(random, 3) ? 0 : 1000 + random_below(random, 1000);
     t->id_hash = random_below(random, 500) * 0x9E3779B97F4A7C15u;
     t->url_hash = random_below(random, 4) ? (1 + random_below(random, 300)) * 0xD6E8FEB86659FD93u : 0;

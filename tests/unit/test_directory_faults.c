@@ -78,7 +78,7 @@ static doppel_status take_out(dp_directory *directory, const document *d) {
 }
 
 static doppel_status see(dp_directory *directory, const document *d) {
-    return dp_directory_title_seen(directory, d->trace.title, 1);
+    return dp_directory_title_seen(directory, d->trace.number, 1);
 }
 
 /* Does one thing to some; where it fails, it works when it is tried again. */

@@ -116,7 +116,7 @@ static void write_on(scene *s) {
             d.trace.expires = i % 2 ? 50 : 0;
             EXPECT(s, !dp_directory_add(s->directory, &d.trace));
             if (i % 10 == 0)
-                EXPECT(s, !dp_directory_title_seen(s->directory, d.trace.title, 1));
+                EXPECT(s, !dp_directory_title_seen(s->directory, d.trace.number, 1));
         }
         for (uint64_t i = 0; i < PASSING; i++) {
             fill(&d, round * 200000 + 2 * ((i * 1787) % PASSING) + 1);

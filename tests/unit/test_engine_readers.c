@@ -172,6 +172,13 @@ static void removed_documents_and_copies_leave(void **state) {
     assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("copy of b"), NULL, NULL), DOPPEL_OK);
     found = ask(&r, 1);
     assert_true(!found.is_duplicate && found.documents == 1 && found.copies == 0);
+    assert_true(add(engine, 2, "copy of b"));
+    assert_true(add(engine, 2, "another copy"));
+    assert_int_equal(ask(&r, 2).copies, 2);
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("b"), NULL, NULL), DOPPEL_OK);
+    found = ask(&r, 2);
+    assert_true(!found.is_duplicate && found.documents == 0 && found.copies == 0);
+    assert_false(add(engine, 2, "b"));
     assert_int_equal(doppel_engine_compact(engine, NULL), DOPPEL_OK);
     assert_false(add(engine, 3, "c"));
     found = ask(&r, 3);

@@ -128,12 +128,65 @@ static void refused_copies_say_why_each(void **state) {
     doppel_engine_close(engine);
 }
 
+/* Put into an engine that has other documents: an original may be a duplicate there, its copies go with it to the
+ * document it is a copy of, and each is counted there once. */
+static bool merge(const doppel_stored *stored, void *user) {
+    doppel_item item = {.size = sizeof item, .restore = stored, .words = stored->words, .merge = true};
+    item.document = (doppel_document){.id.data = stored->id.data, .id.length = stored->id.length, .text.data = ""};
+    item.fingerprint = stored->fingerprint;
+    item.digest = stored->digest;
+    item.set = stored->set;
+    item.set_count = stored->set_count;
+    doppel_verdict verdict = add(user, &item);
+    doppel_verdict_free(&verdict);
+    return true;
+}
+
+static void expect(doppel_engine *engine, const char *id, const char *original, uint64_t duplicates, uint64_t copies) {
+    doppel_stored_list list = {0};
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of(id), &list, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.stored[0].original_id.length, strlen(original));
+    assert_memory_equal(list.stored[0].original_id.data, original, strlen(original));
+    assert_int_equal(list.stored[0].duplicates, duplicates);
+    assert_int_equal(list.stored[0].copies, copies);
+    doppel_stored_list_free(&list);
+}
+
+static void copies_follow_what_is_a_duplicate_there(void **state) {
+    doppel_engine *from = open_linking(state, "from"), *to = open_linking(state, "to");
+    doppel_error error = {0};
+    add_text(from, "a", NULL, TEXT);
+    add_text(from, "b", NULL, TEXT);
+    add_text(from, "c", NULL, TEXT " seventeen");
+    add_text(from, "d", NULL, "quite other words that nobody else has");
+    add_text(from, "e", NULL, "quite other words that nobody else has");
+    assert_int_equal(doppel_engine_remove(from, doppel_slice_of("e"), NULL, NULL), DOPPEL_OK);
+    add_text(to, "x", NULL, TEXT);
+    add_text(to, "d", NULL, "quite other words that nobody else has");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(doppel_engine_each(from, merge, to, NULL, &error), DOPPEL_OK);
+        expect(to, "x", "", 3, 3);
+        expect(to, "c", "x", 0, 0);
+        expect(to, "d", "", 0, 0); /* known: nothing is added */
+    }
+    doppel_engine *third = open_linking(state, "third");
+    add_text(third, "y", NULL, "words of a document that is like none of them");
+    assert_int_equal(doppel_engine_each(from, merge, third, NULL, &error), DOPPEL_OK);
+    expect(third, "a", "", 2, 2);
+    expect(third, "d", "", 1, 0);
+    doppel_engine_close(from);
+    doppel_engine_close(to);
+    doppel_engine_close(third);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         EVERYWHERE(it_is_there_as_it_was),
         EVERYWHERE(nothing_is_decided_anew),
         EVERYWHERE(a_copy_needs_its_original),
         EVERYWHERE(refused_copies_say_why_each),
+        EVERYWHERE(copies_follow_what_is_a_duplicate_there),
     };
     return run_everywhere("restore", tests, sizeof tests / sizeof *tests);
 }

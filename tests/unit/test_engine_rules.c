@@ -35,6 +35,48 @@ static void a_missing_id_is_derived(void **state) {
     doppel_engine_close(engine);
 }
 
+/* An id that is derived from the URL or the words belongs to one document, too. */
+static void a_derived_id_that_is_there_is_known_or_replaced(void **state) {
+    static const char url[] = "https://example.com/x";
+    char words[17] = "", copy_of_words[40];
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_engine_stats stats;
+    doppel_verdict v = {0};
+    doppel_item item = item_of(NULL, NULL, TRANSLATED);
+    assert_int_equal(doppel_engine_check(engine, &item, &v, NULL), DOPPEL_OK);
+    memcpy(words, v.id.data, 16);
+    adding_says(engine, item_of(url, NULL, ARTICLE), "unique");
+    adding_says(engine, item_of(NULL, url, ARTICLE), "unique known");
+    adding_says(engine, item_of(NULL, url, OTHER_ARTICLE), "unique replaced");
+    adding_says(engine, item_of(words, NULL, ARTICLE), "unique");
+    adding_says(engine, item_of(NULL, NULL, TRANSLATED), "unique replaced");
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.documents, 2);
+    /* What has the URL, or the words, is found by that. */
+    adding_says(engine, item_of(NULL, url, ARTICLE), "exact_url https://example.com/x");
+    snprintf(copy_of_words, sizeof copy_of_words, "content_hash %s", words);
+    adding_says(engine, item_of(NULL, NULL, TRANSLATED), copy_of_words);
+    doppel_engine_get_stats(engine, &stats);
+    assert_int_equal(stats.documents, 2);
+    assert_int_equal(stats.copies, 0);
+    doppel_verdict_free(&v);
+    doppel_engine_close(engine);
+}
+
+/* A copy is not stored under an id that another copy has; the verdict says so. */
+static void a_derived_id_of_a_copy_is_named(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_verdict v = {0};
+    doppel_item item = item_of(NULL, "http://b.example/", ARTICLE_CHANGED);
+    adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(doppel_engine_add(engine, &item, &v, NULL), DOPPEL_OK);
+        assert_true(v.is_duplicate && v.id_known == (round > 0));
+    }
+    doppel_verdict_free(&v);
+    doppel_engine_close(engine);
+}
+
 /* ---- duplicates ---- */
 
 static void skipped_copies_are_counted(void **state) {
@@ -115,6 +157,25 @@ static void documents_match_until_their_time_is_over(void **state) {
     doppel_engine_close(engine);
 }
 
+/* A copy goes when its original does, however long its own life is. */
+static void copies_expire_with_their_original(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    doppel_item first = item_of("a", "http://a.example/", ARTICLE), copy = item_of("b", "http://b.example/", ARTICLE);
+    doppel_stored_list list = {0};
+    first.ttl = 100;
+    copy.ttl = DOPPEL_NEVER;
+    adding_says(engine, first, "unique");
+    adding_says(engine, copy, "content_hash a");
+    now += 100;
+    assert_int_equal(doppel_engine_get(engine, doppel_slice_of("b"), &list, NULL), DOPPEL_OK);
+    assert_int_equal(list.count, 0);
+    checking_says(engine, item_of("c", "http://b.example/", OTHER_ARTICLE), "unique");
+    adding_says(engine, copy, "unique");
+    adding_says(engine, item_of("c", "http://c.example/", ARTICLE), "content_hash b");
+    doppel_stored_list_free(&list);
+    doppel_engine_close(engine);
+}
+
 /* ---- titles ---- */
 
 /* Titles of which each document has one, with words of its own below. */
@@ -149,6 +210,17 @@ static doppel_item titled_item(const char *id, const char *title, const char *te
     item.document.title.data = title;
     item.document.title.length = strlen(title);
     return item;
+}
+
+/* Without words the title is what there is. */
+static void another_title_without_words_replaces(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.preset = "general"});
+    adding_says(engine, titled_item("a", TITLE, ""), "unique");
+    adding_says(engine, titled_item("a", TITLE, ""), "unique known");
+    adding_says(engine, titled_item("a", "Potters in the hill villages", ""), "unique replaced");
+    checking_says(engine, titled_item("b", TITLE, ""), "unique");
+    checking_says(engine, titled_item("b", "Potters in the hill villages", ""), "title_similarity a");
+    doppel_engine_close(engine);
 }
 
 static void unlike_contents_outweigh_a_title(void **state) {
@@ -225,6 +297,17 @@ static void what_goes_is_no_original(void **state) {
     doppel_engine_close(engine);
 }
 
+/* The address of a copy is known as long as any copy has it. */
+static void a_url_is_known_while_a_copy_has_it(void **state) {
+    doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
+    adding_says(engine, item_of("a", "http://a.example/", ARTICLE), "unique");
+    adding_says(engine, item_of("b", "http://b.example/", ARTICLE), "content_hash a");
+    adding_says(engine, item_of("c", "http://b.example/", OTHER_ARTICLE), "exact_url a");
+    assert_int_equal(doppel_engine_remove(engine, doppel_slice_of("b"), NULL, NULL), DOPPEL_OK);
+    checking_says(engine, item_of("d", "http://b.example/", TRANSLATED), "exact_url a");
+    doppel_engine_close(engine);
+}
+
 /* A copy of what was removed does not stand in the way of who has its URL, or its id, next. */
 static void a_url_outlives_its_orphans(void **state) {
     doppel_engine *engine = open_at(state, "index", (doppel_engine_options){.on_duplicate = DOPPEL_DUPLICATE_LINK});
@@ -235,12 +318,17 @@ static void a_url_outlives_its_orphans(void **state) {
     assert_true(removed);
     adding_says(engine, item_of("c", "http://b.example/", OTHER_ARTICLE), "unique");
     adding_says(engine, item_of("d", "http://b.example/", TRANSLATED), "exact_url c");
-    adding_says(engine, item_of("b", NULL, ARTICLE), "unique replaced");
+    adding_says(engine, item_of("b", NULL, ARTICLE), "unique");
     doppel_engine_close(engine);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        EVERYWHERE(a_derived_id_that_is_there_is_known_or_replaced),
+        EVERYWHERE(a_derived_id_of_a_copy_is_named),
+        EVERYWHERE(copies_expire_with_their_original),
+        EVERYWHERE(another_title_without_words_replaces),
+        EVERYWHERE(a_url_is_known_while_a_copy_has_it),
         EVERYWHERE(a_url_outlives_its_orphans),
         EVERYWHERE(what_goes_is_no_original),
         EVERYWHERE(an_id_that_is_there_is_known_or_replaced),

@@ -81,17 +81,16 @@ static bool note_document(const doppel_stored *d, void *user) {
     memory *m = user;
     assert_true(dp_reserve(&m->says, &m->room, m->count + 1, sizeof *m->says));
     snprintf(m->says[m->count++].text, sizeof m->says->text,
-             "%.*s url %.*s title %.*s of %.*s %s gone %d origin %.*s added %llu expires %llu by %llu %llu %llu last "
+             "%.*s url %.*s title %.*s of %.*s %s origin %.*s added %llu expires %llu by %llu %llu %llu last "
              "%llu aliases %zu words %llu evidence %d %.6g %.6g",
              (int)d->id.length, d->id.data, (int)d->canonical.length, d->canonical.data ? d->canonical.data : "",
              (int)d->title.length, d->title.data ? d->title.data : "", (int)d->original_id.length,
              d->original_id.data ? d->original_id.data : "", d->reason ? doppel_reason_name(d->reason) : "",
-             d->original_gone, (int)d->origin.length, d->origin.data ? d->origin.data : "",
-             (unsigned long long)d->added, (unsigned long long)d->expires, (unsigned long long)d->duplicates_by[1],
+             (int)d->origin.length, d->origin.data ? d->origin.data : "", (unsigned long long)d->added,
+             (unsigned long long)d->expires, (unsigned long long)d->duplicates_by[1],
              (unsigned long long)d->duplicates_by[2], (unsigned long long)d->duplicates_by[3],
-             (unsigned long long)d->last_duplicate, d->alias_count, (unsigned long long)d->words,
-             d->original_gone ? 0 : d->evidence.distance, d->original_gone ? 0 : d->evidence.similarity,
-             d->original_gone ? 0 : d->evidence.title_similarity);
+             (unsigned long long)d->last_duplicate, d->alias_count, (unsigned long long)d->words, d->evidence.distance,
+             d->evidence.similarity, d->evidence.title_similarity);
     return true;
 }
 

@@ -30,6 +30,9 @@ static void it_has_what_was_added_and_nothing_else(void **state) {
             assert_non_null(value);
             assert_int_equal(*value, model[key]);
             *value = model[key] = random_next(&chance) | 1;
+            key = random_below(&chance, KEYS);
+            dp_hashmap_remove(&map, key * factors[f]);
+            model[key] = 0;
         }
         check_all(&map, factors[f], model);
         dp_hashmap_clear(&map);

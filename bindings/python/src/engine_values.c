@@ -115,9 +115,9 @@ static PyObject *make_counts(const uint64_t by[DOPPEL_REASONS]) {
                          (unsigned long long)by[DOPPEL_REASON_TITLE]);
 }
 
-/* The document that represents its group: of a copy its original while that is there, else the document itself. */
+/* The document that represents its group: of a copy its original, else the document itself. */
 static doppel_slice group_of(const doppel_stored *s) {
-    return s->original_id.data && !s->original_gone ? s->original_id : s->id;
+    return s->original_id.data ? s->original_id : s->id;
 }
 
 PyObject *make_stored(const doppel_stored *s, int bits, bool similar) {

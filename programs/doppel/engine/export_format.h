@@ -26,15 +26,17 @@ enum {
     EXPORT_ORIGINAL,   /* of a copy: the id of its original */
     EXPORT_REASON,     /* of a copy */
     EXPORT_EVIDENCE,   /* of a copy: an object, as in a verdict */
-    EXPORT_GONE,       /* of a copy: true when its original no longer exists */
+    EXPORT_GONE,       /* earlier exports, of a copy: true when its original no longer existed */
     EXPORT_ORIGIN,     /* where it came from, if its origin was given */
     EXPORT_SAMPLE,     /* instead of `set`: two digits for each byte of doppel_stored.sample */
+    EXPORT_COPIES,     /* of the duplicates seen, those that are copies in the export, an array, too */
     EXPORT_KEYS
 };
-#define EXPORT_NAMES                                                                                                \
-    {                                                                                                               \
-        "doppel", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl",            \
-            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin", "sample" \
+#define EXPORT_NAMES                                                                                                 \
+    {                                                                                                                \
+        "doppel", "fields", "fingerprint", "digest", "words", "set", "added", "expires", "canonicalUrl",             \
+            "duplicatesBy", "lastDuplicate", "originalId", "reason", "evidence", "originalGone", "origin", "sample", \
+            "copiesBy"                                                                                               \
     }
 
 #endif

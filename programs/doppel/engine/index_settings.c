@@ -201,6 +201,7 @@ int use_settings(const settings *s, engine_command *e) {
         o->near = from->near;
         o->similarity = from->near == DOPPEL_NEAR_SIMILARITY ? from->similarity : 0;
         o->distance = from->near == DOPPEL_NEAR_DISTANCE ? from->distance : 0;
+        o->distance_zero = from->near == DOPPEL_NEAR_DISTANCE && from->distance_zero;
         o->sample = o->sample ? o->sample : from->sample;
     }
     o->min_words = o->min_words ? o->min_words : from->min_words;

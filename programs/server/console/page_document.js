@@ -59,7 +59,7 @@ async function copyOf(d, signal) {
 
 async function removeDocument(d, signal) {
   const copies = d.copies
-    ? ` ${many(d.copies, "linked copy", "linked copies")} will no longer match either.`
+    ? ` ${many(d.copies, "copy", "copies")} will be removed with it.`
     : "";
   if (
     !(await confirm(

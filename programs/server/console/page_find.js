@@ -9,7 +9,7 @@ import {documentLink} from "./verdict.js";
 // Which document it is a copy of, or how many copies it has.
 const copiesInWords = stored =>
   stored.originalId
-    ? ["a copy of ", name(stored.originalId), stored.originalGone && ", which is no longer in the index"]
+    ? ["a copy of ", name(stored.originalId)]
     : stored.duplicates
       ? many(stored.duplicates, "copy", "copies")
       : "no copies";
