@@ -34,15 +34,15 @@ static void *write_wanted(void *user) {
     return NULL;
 }
 
-/* Called for each number that is copied: now and then the next step is written, and waited for; but not for long, as in
- * the last round it cannot be. */
+/* Called for each number that is copied: now and then the next step is written, and waited for: for a second at
+ * most, as in the last round it cannot be written. */
 static bool write_meanwhile(const dp_trace *trace, void *user) {
     interleaving *w = user;
     assert_true(trace->number > w->last_asked);
     w->last_asked = trace->number;
     if (++w->asked % w->every == 0 && w->written == w->wanted && w->wanted < BEFORE + MEANWHILE) {
         w->wanted++;
-        for (int i = 0; i < 500 && w->written < w->wanted; i++)
+        for (int i = 0; i < 20000 && w->written < w->wanted; i++)
             usleep(10);
     }
     return !w->drop || trace->number % w->drop;
