@@ -64,6 +64,14 @@ def _local_path(path: str) -> str | None:
     return _filesystem(path)[1] if scheme == "file" else None
 
 
+def _file(system: Any, inside: str, metadata: Any = None) -> Any:
+    """A Parquet file that is open. Checksums of pages are verified, where it has them. It is not mapped: if a mapped file
+    is cut short while it is read, the process gets SIGBUS."""
+    far = type(system).__name__ != "LocalFileSystem"
+    return _pyarrow().parquet.ParquetFile(system.open_input_file(inside), metadata=metadata, pre_buffer=far,
+                                          page_checksum_verification=True)
+
+
 def _joined(folder: str, below: str) -> str:
     """A name below a folder; in URLs that pyarrow reads, characters are escaped."""
     if folder.partition("://")[0] in _OWN_SCHEMES and "://" in folder:
@@ -227,7 +235,6 @@ class _Table:
     def __init__(self, path: str, wanted: list[str], held: Held | None, failed: set[str]) -> None:
         self._failed = failed
         self.held_bytes = 0
-        self._parquet = _pyarrow().parquet
         self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
@@ -278,11 +285,8 @@ class _Table:
                 [sum(group.column(c).total_uncompressed_size for c in chosen) for group in groups])
 
     def _file(self, metadata: Any = None) -> Any:
-        """Without mapping it: if a mapped file is cut short while it is read, the process gets SIGBUS."""
-        far = type(self._system).__name__ != "LocalFileSystem"
         try:
-            return self._parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=metadata,
-                                             pre_buffer=far)
+            return _file(self._system, self._inside, metadata)
         except FileNotFoundError:
             said = "no file matches this pattern" if _is_wild(self._path) else "No such file or directory"
             raise FileNotFoundError(said) from None
@@ -404,7 +408,7 @@ _USUAL_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTI
 def _writer_options(metadata: Any) -> dict[str, Any]:
     """What makes the output like its input: compression and encodings by column, the names in nested columns, the
     format's version, and how numbers are stored."""
-    options: dict[str, Any] = {"version": _version(metadata), "use_dictionary": False,
+    options: dict[str, Any] = {"version": _version(metadata), "use_dictionary": False, "write_page_checksum": True,
                                "use_compliant_nested_type": False}  # the names are there, and stay
     for column in (metadata.schema.column(c) for c in range(metadata.num_columns)):
         if column.physical_type == "INT96":
@@ -589,7 +593,7 @@ class _Writer:
         """One output has one schema. A file that cannot be opened is named when it is read."""
         try:
             system, inside = _filesystem(path)
-            with _pyarrow().parquet.ParquetFile(system.open_input_file(inside)) as file:
+            with _file(system, inside) as file:
                 schema, metadata = file.schema_arrow, file.metadata
         except (OSError, ValueError):
             return
@@ -768,7 +772,7 @@ class _Source:
         self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
-        with self._named(), pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
+        with self._named(), _file(self._system, self._inside) as file:
             self.metadata, schema = file.metadata, file.schema_arrow
         self.rows = self.metadata.num_rows
         self._count = self.rows if count is None else count
@@ -795,7 +799,7 @@ class _Source:
         return named()
 
     def _file(self) -> Any:
-        return _pyarrow().parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=self.metadata)
+        return _file(self._system, self._inside, self.metadata)
 
     def chunks(self) -> Iterator[tuple[Callable[[], Any], int, int]]:
         """Calls that give rows, each with the number of its first row in the file and of the one after its last."""
