@@ -260,6 +260,20 @@ def test_how_numbers_are_stored_stays(way):
         assert name != "deltas" or encodings[0] == encodings[1]
 
 
+def test_views_stay_views(way):
+    """Columns of views, which pyarrow does not filter by itself, as texts and beside them."""
+    view = pa.string_view()
+    table = pa.table({"text": pa.array(TEXTS, view), "bytes": pa.array(TEXTS, pa.binary_view()), "n": [1, 2, 3],
+                      "list": pa.array([["a"], None, ["b", FOX]], pa.list_(view))})
+    write("in.parquet", table, row_group_size=2)
+    doppel.dedup_files("in.parquet", "out.parquet")
+    assert pq.read_table("out.parquet").equals(table[:2])
+    doppel.dedup_files("in.parquet", "out.parquet", annotate=True)
+    assert pq.read_table("out.parquet").select(table.column_names).equals(table)
+    doppel.trim_files("in.parquet", "out.parquet", drop_share=0.5)
+    assert pq.read_table("out.parquet").equals(table[:2])
+
+
 def test_files_of_other_writers(way):
     """Their version is 1, but they have nanoseconds and unsigned numbers."""
     polars, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")

@@ -639,7 +639,7 @@ class _Writer:
     def write(self, path: str, keep: Any) -> Iterator[int]:
         """Writes the rows that stay, a step at a time."""
         keep = _pyarrow().array(keep)
-        yield from self._write(path, {}, len(keep), lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
+        yield from self._write(path, {}, len(keep), lambda rows, at: _filtered(rows, keep.slice(at, rows.num_rows)))
 
     def annotate(self, path: str, stays: Any, group: Any, copies: Any, original: Any, sizes: Any, counts: Any = None,
                  values: Any = None) -> Iterator[int]:
@@ -656,7 +656,7 @@ class _Writer:
         def annotated(rows: Any, at: int) -> Any:
             for name, column in columns.items():
                 rows = rows.append_column(name, column.slice(at, rows.num_rows))
-            return rows.filter(documents.slice(at, rows.num_rows).is_valid())
+            return _filtered(rows, documents.slice(at, rows.num_rows).is_valid())
 
         yield from self._write(path, {name: column.type for name, column in columns.items()}, len(stays), annotated)
 
@@ -896,6 +896,21 @@ def _appended(output: _Output, results: Iterator[tuple[int, Any]]) -> Iterator[i
         yield done
 
 
+def _filtered(rows: Any, keep: Any) -> Any:
+    """The rows that stay of a table."""
+    pyarrow = _pyarrow()
+    try:
+        return rows.filter(keep)
+    except pyarrow.ArrowNotImplementedError:  # of string_view and binary_view, in structs and lists, too
+        parts, at = [rows.slice(0, 0)], 0
+        for stays, run in itertools.groupby(keep.to_pylist()):
+            length = sum(1 for _ in run)
+            if stays:
+                parts.append(rows.slice(at, length))
+            at += length
+        return pyarrow.concat_tables(parts).combine_chunks()
+
+
 def _maps(counts: Any, values: Any) -> Any:
     """Lists of numbers, and what they are of, as maps; null stays null."""
     from pyarrow import compute
@@ -911,7 +926,7 @@ def _maps(counts: Any, values: Any) -> Any:
 
 def _cut(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
     keep, cut, texts = map(_pyarrow().array, piece)
-    return _with_texts(rows, name, schema, cut, texts).filter(keep)
+    return _filtered(_with_texts(rows, name, schema, cut, texts), keep)
 
 
 def _with_spans(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
@@ -922,7 +937,7 @@ def _with_spans(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> An
                for part, field in zip(numbers, kind.value_type)]
     spans = pyarrow.ListArray.from_arrays(numbers[0].offsets.cast(pyarrow.int32()),
                                           pyarrow.StructArray.from_arrays(columns, fields=[*kind.value_type]))
-    return _with_texts(rows, name, schema, cut, texts).append_column(schema.field("spans"), spans).filter(keep)
+    return _filtered(_with_texts(rows, name, schema, cut, texts).append_column(schema.field("spans"), spans), keep)
 
 
 def _spans_type() -> Any:
