@@ -1330,7 +1330,7 @@ DOPPEL_API doppel_status doppel_bands_wide_keys(const uint64_t *set, size_t coun
 
 /* Sketches as bytes, to be stored or sent elsewhere and added there instead of the documents: a sequence of entries,
  * one per document, as docs/FORMAT.md section 12 defines them (kind 3). Of documents with the same words only the first
- * has the set.
+ * has the set, unless `across` is given.
  *
  * doppel_batch_get_sketches gives the entries of all documents that were read, in order, as `entry`, which is borrowed
  * during the callback; the options must have keep_sketches. A status of the callback other than DOPPEL_OK ends the

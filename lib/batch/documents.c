@@ -278,8 +278,10 @@ doppel_status dp_documents_take(doppel_batch *batch, const char *entry, size_t l
     const dp_doc *doc = &batch->documents.doc[batch->documents.count - 1];
     if (!journal->kept)
         return keep_names(batch, &h, id, !doc->set_count);
-    /* What an index has may be wanted of a saved file, with its set. */
-    return keep_entry(batch, entry, length, !doc->set_count && !matched);
+    /* What an index has may be wanted of a saved file, with its set. Of documents with the same words and one value of
+     * `across`, which are no copies, any may come first where entries are added again. */
+    bool any_first = batch->settings.options.across && batch->settings.by & DOPPEL_BY_CONTENT;
+    return keep_entry(batch, entry, length, !doc->set_count && !matched && !any_first);
 }
 
 /* ---- entries that come next ---- */

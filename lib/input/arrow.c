@@ -93,8 +93,9 @@ static bool is_whole(const struct ArrowArray *array, int buffers, int64_t rows) 
 
 /* ---- a column ---- */
 
+/* Finds a child by its name, from number *child on. */
 static bool find_child(const struct ArrowSchema *schema, doppel_slice name, int64_t *child) {
-    for (*child = 0; *child < schema->n_children; ++*child) {
+    for (; *child < schema->n_children; ++*child) {
         const char *own = schema->children[*child]->name;
         if (own && strlen(own) == name.length && !memcmp(own, name.data, name.length))
             return true;
@@ -132,10 +133,12 @@ static doppel_status set_values(doppel_column *column, const struct ArrowSchema 
 static bool find_step(const struct ArrowSchema *schema, doppel_slice path, int64_t *child, doppel_slice *rest) {
     const char *dot = memchr(path.data, '.', path.length), *end = path.data + path.length;
     *rest = (doppel_slice){NULL, 0};
+    *child = 0;
     if (strcmp(schema->format, "+s") != 0)
         return false;
     if (find_child(schema, path, child))
         return true;
+    *child = 0;
     if (!dot || dot == path.data || dot + 1 == end)
         return false;
     *rest = (doppel_slice){dot + 1, (size_t)(end - dot - 1)};
@@ -149,6 +152,7 @@ static doppel_status follow(doppel_column *column, const struct ArrowSchema **sc
     *found = false;
     for (doppel_slice rest; path.data && find_step(*schema, path, &child, &rest); path = rest) {
         const struct ArrowArray *array = column->array;
+        const struct ArrowSchema *parent = *schema;
         if (column->depth == DOPPEL_COLUMN_DEPTH)
             return dp_fail(error, DOPPEL_ERROR_INPUT, "is in more than %d structs", DOPPEL_COLUMN_DEPTH - 1);
         if (!is_whole(array, 0, *rows) || child >= array->n_children || !array->children || !array->children[child] ||
@@ -158,6 +162,9 @@ static doppel_status follow(doppel_column *column, const struct ArrowSchema **sc
         column->array = array->children[child];
         *schema = (*schema)->children[child];
         *found = !rest.data;
+        int64_t other = child + 1;
+        if (find_child(parent, doppel_slice_of((*schema)->name), &other))
+            return dp_fail(error, DOPPEL_ERROR_INPUT, "is there twice");
     }
     return DOPPEL_OK;
 }

@@ -361,7 +361,7 @@ def test_pandas():
         texts_of(frame, "odd", ["odd"])
     with pytest.raises(KeyError, match='no column "text"; the columns are n'):
         texts_of(frame[["n"]])
-    with pytest.raises(ValueError, match="two columns have the same name"):
+    with pytest.raises(ValueError, match='the column "text" is there twice'):
         texts_of(frame[["text", "text"]], "text", None)
 
 

@@ -242,10 +242,37 @@ def test_kept_is_of_the_library_of_the_data():
     frame = pandas.DataFrame({"text": TEXTS, "odd": [object, 5, None]}, index=["x", "y", "y"])
     assert doppel.dedup(frame).kept.equals(frame[:2])
     assert pa.table(doppel.dedup(frame[["text"]]))["text"].to_pylist() == TEXTS[:2]
-    series = doppel.dedup(pandas.Series(TEXTS))
-    assert series.kept.tolist() == TEXTS[:2] == pa.chunked_array(series).to_pylist()
+    for column in (pandas.Series(TEXTS), pandas.Index(TEXTS)):
+        unique = doppel.dedup(column)
+        assert unique.kept.equals(column[:2]) and TEXTS[:2] == pa.chunked_array(unique).to_pylist() == list(unique)
+    frame = pandas.DataFrame({"text": [FOX, FOX, "one two", "three four"]})
+    assert pa.table(doppel.dedup(frame)).column_names == ["text"]  # the numbers of rows are no column; another index is
+    named = doppel.dedup(frame.set_index(pandas.Index([1.5, 0.5, 2.5, 3.5], name="at")))
+    assert pa.table(named).column_names == ["text", "at"] and named[1]["text"] == "one two"
     reader = doppel.dedup(table.to_reader())
     assert isinstance(reader.kept, pa.Table) and reader.kept.equals(table[:2])
+
+
+def test_kept_has_columns_of_any_type():
+    """Also of those that pyarrow has no filter for, sliced and in chunks; two columns may have one name."""
+    pa = library("pyarrow")
+    columns = [pa.array([None, *TEXTS], kind) for kind in (pa.string_view(), pa.binary_view(), pa.large_string())]
+    columns += [pa.array([[], ["a"], None, ["b"]], pa.list_(pa.string_view())), pa.array([None, {"a": "x"}, None, {"a": "y"}],
+                pa.struct([("a", pa.string_view())])), pa.array([None, [1], [2, 3], []], pa.list_view(pa.int8())),
+                pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int16()), pa.array(["a", "b"]))]
+    for column in columns:
+        table = pa.Table.from_arrays([columns[0], column, column], ["text", "x", "x"]).slice(1)
+        chunks = pa.concat_tables([table[:1], table[1:]])
+        for data in (table, chunks, table.to_batches()[0], table[:0]):
+            unique = doppel.dedup(data)
+            assert unique.kept.equals(data[:2]) and isinstance(unique.kept, type(data)), column.type
+            assert pa.table(unique).to_pylist() == list(unique) == data[:2].to_pylist()
+    for data in (columns[0].slice(1), pa.chunked_array([columns[0].slice(1)]), columns[0].slice(4)):
+        assert doppel.dedup(data).kept.equals(data[:2]) and isinstance(doppel.dedup(data).kept, type(data))
+    twice = pa.Table.from_arrays([columns[0], columns[0]], ["text", "text"])
+    for data in (twice, twice.cast(pa.schema([("text", pa.string())] * 2)).to_pandas()):
+        with pytest.raises((TypeError, ValueError), match='the column "text" is there twice'):
+            doppel.dedup(data)
 
 
 def test_the_rows_that_stay_share_the_callers_memory_and_have_all_columns():
@@ -542,8 +569,12 @@ def test_numbers_of_numpy_are_numbers():
 
 
 def test_no_documents_at_all():
-    pa = library("pyarrow")
+    pa, pandas, polars = library("pyarrow"), library("pandas"), library("polars")
     empty = pa.table({"text": pa.array([], pa.string()), "n": pa.array([], pa.int32())})
+    for frame in (empty.to_pandas(), empty.to_pandas()["text"], pandas.Index([], str), polars.DataFrame(empty)):
+        for unique in (doppel.dedup(frame), doppel.trim(frame)):
+            assert isinstance(unique.kept, type(frame)) and unique.kept.equals(frame) and len(unique) == 0
+    assert pa.table(doppel.dedup(empty.to_pandas())).column_names == ["text", "n"]
     assert doppel.dedup([]) == [] and doppel.pairs([]) == doppel.cluster([]) == doppel.overlap([]) == []
     unique = doppel.dedup(empty)
     assert len(unique) == 0 and unique.kept.equals(empty) and pa.table(unique).equals(empty) and list(unique) == []

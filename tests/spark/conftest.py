@@ -1,5 +1,5 @@
-"""A real Spark for all tests of this folder: for the job, and at full size for all, one master and two workers on loopback,
-one core each (scripts/services).
+"""A real Spark for all tests of this folder: one session in one process; at full size one master and two workers on
+loopback, one core each (scripts/services), for the job, too.
 
     PYTHONPATH=build/python build/spark-venv/bin/python -m pytest tests/spark
 
@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2", "spark.sql.adaptive.coalescePartitions.enabled": "true",
     "spark.ui.showConsoleProgress": "false", "spark.executorEnv.PYTHONPATH": os.environ.get("PYTHONPATH", ""),
     "spark.task.maxFailures": "1" if not FULL else "4", "spark.driver.memory": "768m", "spark.ui.enabled": "false", "spark.sql.codegen.wholeStage": "false",
-    "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.extraJavaOptions": QUICK_JAVA, "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.driver.extraJavaOptions": QUICK_JAVA, "spark.executor.extraJavaOptions": QUICK_JAVA,
 }
 
 

@@ -1,5 +1,7 @@
-"""The job, by spark-submit on the cluster: what it writes is what the command writes, or nothing."""
+"""The job: what it writes is what the command writes, or nothing. At full size by spark-submit on the cluster, else in this
+process, which saves the start of a JVM."""
 import json
+import logging
 import os
 import re
 import subprocess
@@ -36,8 +38,8 @@ def lines_of(folder):
     found = []
     for name in sorted(os.listdir(folder)):
         if name.startswith("part-"):
-            with open(os.path.join(folder, name), encoding="utf-8") as file:
-                found += file.read().splitlines()
+            with open(os.path.join(folder, name), encoding="utf-8", newline="") as file:
+                found += file.read().split("\n")[:-1]
     return sorted(found)
 
 
@@ -68,19 +70,46 @@ def check(tmp_path, wanted, name="unique"):
     assert {id: (original, pytest.approx(share, abs=1e-6)) for id, (original, share) in removed.items()} == found
 
 
-def test_lines_are_those_of_the_command(master, corpus, wanted, tmp_path):
-    """Byte for byte; the stages are logged; a second run takes them from the work folder."""
+@pytest.fixture
+def run(request, capsys, monkeypatch):
+    """Runs the job: gives its exit code, and what it said on stdout and stderr."""
+    if FULL:
+        return lambda *arguments: submit(request.getfixturevalue("master"), *arguments)
+    monkeypatch.setattr(request.getfixturevalue("spark"), "stop", lambda: None)
+    monkeypatch.setattr(logging.getLogger("doppel.spark"), "handlers", [])
+
+    def here(*arguments):
+        code = job.main([*map(str, arguments)])
+        return code, *capsys.readouterr()
+    return here
+
+
+def test_lines_are_those_of_the_command(run, corpus, wanted, tmp_path):
+    """Byte for byte, as are the ends of lines; the stages are logged; a second run takes them from the work folder, but
+    not on other rows."""
+    with open(corpus, encoding="utf-8", newline="") as file:
+        lines = file.read().splitlines()
+    with open(corpus, "w", encoding="utf-8", newline="") as file:
+        file.write("".join(line + "\r\n" for line in lines))
+    wanted = [line + "\r" for line in wanted[0]], wanted[1]
     arguments = ("--input", corpus, "--work", tmp_path / "work", "--json")
-    code, out, err = submit(master, *arguments, "--output", tmp_path / "unique", "--removed", tmp_path / "removed")
+    code, out, err = run(*arguments, "--output", tmp_path / "unique", "--removed", tmp_path / "removed")
     assert code == 0, err[-4000:]
     check(tmp_path, wanted)
     summary = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
     assert summary["kept"] == len(wanted[0]) and summary["expectedRecall"] > 0.999
     assert re.search(r"doppel\.spark keys: [\d,]+ rows, .* s\n", err) and "doppel.spark decide: " in err
-    if FULL:
-        code, out, err = submit(master, *arguments, "--output", tmp_path / "again")
-        assert code == 0, err[-4000:]
-        assert lines_of(tmp_path / "again") == wanted[0] and "decide: taken from" in err
+    code, out, err = run(*arguments, "--output", tmp_path / "again")
+    assert code == 0, err[-4000:]
+    assert lines_of(tmp_path / "again") == wanted[0] and "decide: taken from" in err
+    with open(corpus, "a", encoding="utf-8") as file:
+        file.write('{"id": "one more", "text": "another text"}\n')
+    code, out, err = run(*arguments, "--output", tmp_path / "more")
+    assert code == 3 and "is of a run on other rows" in err and not os.path.exists(tmp_path / "more")
+    for given in (("--output", tmp_path / "x", "--removed", tmp_path / "x"), ("--output", tmp_path / "work"),
+                  ("--output", str(corpus) + "/x")):
+        code, out, err = run(*arguments, *given)
+        assert code == 3 and re.search("output: .* is an input, in one, or given twice", err)
 
 
 @pytest.mark.skipif(not FULL, reason="at full size")

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import functions as f
 
 from doppel import spark as doppel_spark
+from doppel.spark._plan import Run, check_columns, documents
 from doppel.spark._remote import refusals, remote
 from doppel.spark._settings import ORDER, Settings
 
@@ -33,16 +34,65 @@ def test_options(spark):
     refused(frame, 'within: there is no column|there is no column "host_name"', within="host_name")
     refused(frame, 'order: column "text" is string', keep="first", order="text")
     refused(frame, "partitions: expected at least 1", partitions=-1)
+    refused(frame, 'keep: "newst:n" is none of first', keep="newst:n")
+    refused(frame.select("*", f.lit("b").alias("Text")), '"text" is ambiguous, there are the columns text, Text: rename all but one')
+    for value in ("array(n)", "struct(n)", "map(n, n)", "cast(text as binary)", "interval 1 day"):
+        odd = frame.withColumn("x", f.expr(value))
+        for options in ({"keep": "largest:x"}, {"within": "x"}, {"across": "x"}):
+            refused(odd, 'keep, within or across: column "x" is .*, not string or', **options)
+        refused(odd, 'order: column "x" is .*, not bigint', keep="first", order="x")
+    for name in ("group", "Similarity"):
+        refused(frame.withColumn(name, f.lit("x")), f'annotate: it replaces the column "{name}"', annotate=True, across=name)
     with pytest.raises(TypeError, match="unknown option 'similarty'"):
         doppel_spark.dedup(frame, similarty=0.5)
+    for text in (["text", "url"], 5):
+        with pytest.raises(TypeError, match="text: expected str"):
+            doppel_spark.dedup(frame, text=text)
+
+
+def test_columns_become_what_tasks_read(spark):
+    """Decimals, dates and moments become text; an order becomes a number, whatever its type."""
+    frame = spark.sql("select 'a' id, 'b' text, cast(1.50 as decimal(10,2)) d, date'2024-02-03' day, "
+                      "timestamp_ntz'2024-02-03 04:05:06' at, true yes, null nothing")
+    settings = Settings(keep="largest:d,newest:day,newest:at,largest:nothing,first", within="yes", order="at")
+    check_columns(frame, settings)
+    row = documents(frame, settings).first()
+    assert row[:3] == ("b", "a", "1.50") and row[3] == "2024-02-03" and row[4].startswith("2024-02-03T04:05:06.000000")
+    assert row[5:7] == (None, "true") and isinstance(row[7], float)
+
+
+def test_what_is_no_frame():
+    """A DataFrame of Spark Connect, whose package is not needed to say so; and none of Spark's."""
+    connected = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
+    with pytest.raises(ValueError, match="Spark Connect cannot be used: .* run it where the driver runs"):
+        doppel_spark.dedup(connected)
+    with pytest.raises(TypeError, match="df: expected a DataFrame of Spark, not pyarrow.lib.Table"):
+        doppel_spark.pairs(pyarrow.table({"text": ["a"]}))
 
 
 def test_rows(spark):
-    """What tasks refuse comes back from the executors by its own message; ids are compared by all."""
+    """What tasks refuse comes back from the executors by its own message; ids are compared by all. The session stays as it
+    was."""
+    spark.sparkContext.setJobDescription("mine")
+    before = session_state(spark)
     refused(spark.createDataFrame([("a", "x", 1, None), ("b", None, 2, None)], GOOD).coalesce(1),
             "column \"text\" is null in 1 row: id 'b'")
-    refused(spark.createDataFrame([("a", "x", 1, None), ("a", "y", 2, None)], GOOD).coalesce(1),
-            "ids more than once: 'a' \\(2 rows\\)")
+    refused(spark.createDataFrame([("a", "x", 1, None), ("a", "y", 2, None), ("b", "z", 3, None), ("b", None, 4, None)],
+                                  GOOD).coalesce(1),
+            "ids more than once: '[ab]' \\(2 rows\\), '[ab]' \\(2 rows\\)", missing="skip")
+    run = Run(spark.range(1), Settings())
+    first, second = run._batches(5), run._batches(6)  # of two threads
+    for step in (first.__enter__, second.__enter__, lambda: first.__exit__(None, None, None)):
+        step()
+        assert session_state(spark) != before
+    second.__exit__(None, None, None)
+    assert session_state(spark) == before
+    spark.sparkContext.setJobDescription(None)
+
+
+def session_state(spark):
+    return ({(row.key, row.value) for row in spark.sql("set").collect()},
+            spark.sparkContext.getLocalProperty("spark.job.description"))
 
 
 ROWS = [([(None, "x")], "column \"id\" is null in 1 of 1 rows", {}),
@@ -62,6 +112,16 @@ def test_rows_that_tasks_refuse(rows, message, options):
                            "key_bytes": 6})
     with pytest.raises(ValueError, match=message), refusals():
         list(task(iter([batch])))
+
+
+@pytest.mark.parametrize("method", ["auto", "simhash", "minhash", "exact"])
+def test_keys_by_url_alone(method):
+    """Whatever the method, there are URLs, no keys of content, and ids."""
+    batch = pyarrow.RecordBatch.from_pydict({"id": ["a", "b"], "text": ["one two three four five"] * 2, "url": ["http://x.org/"] * 2})
+    task = remote("keys", {**Settings(by="url", url="url", method=method, across="host").tasks(), "parts": 1, "tables": 0, "urls": True,
+                           "key_bytes": 6})
+    rows, blocks = task(iter([batch]))
+    assert rows.num_rows == 2 and blocks.column("part").to_pylist() == [0, 2]
 
 
 def test_rows_that_are_others_when_they_are_read_again(spark):

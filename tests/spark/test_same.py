@@ -1,4 +1,6 @@
 """Spark decides what the library on one machine decides, of the same documents: group, kept, reason and similarity."""
+import decimal
+
 import doppel
 import pyarrow
 import pytest
@@ -18,6 +20,7 @@ MORE = [
     dict(keep="largest:size,last", order="place", link="any", by=["content", "url"]),
     dict(keep="longest,id", method="exact"),
     dict(keep="id", by="url"),
+    dict(keep="id", by="url", method="simhash"),
     dict(keep="https,shortest-url", within="domain"),
     dict(keep="shortest,oldest:date", distance=0),
     dict(keep="last", order="place", distance=12, link="any"),
@@ -88,35 +91,53 @@ def test_stars_find_the_same_components(spark, monkeypatch):
 
 
 def test_steps_are_one_run(spark, tmp_path):
-    """dedup_against, of three thirds (or two halves) one after the other, keeps what one run with `first` keeps of all."""
-    made = documents(2, *((300, 200, 200) if FULL else (40, 10, 10)))
+    """dedup_against, of three thirds (or two halves) one after the other, keeps what one run with `first` keeps of all, also
+    where copies are kept (across) and one column has id and URL. Then come documents that are all alone."""
+    made = documents(2, *((300, 200, 200) if FULL else (30, 10, 10)))
+    for row in made:
+        row.update(id=f"http://{row['id']}.org/", lang=row["lang"] or "fr")
+    options = dict(keep="first", order="place", across="lang", by="content,url", url="id")
     steps = 3 if FULL else 2
     length = len(made) // steps + 1
     kept, removed = set(), {}
     for step in range(steps):
-        some = made[step * length:(step + 1) * length]
-        result = doppel_spark.dedup_against(spark.createDataFrame(some, SCHEMA), str(tmp_path / "old"), keep="first",
-                                            order="place", annotate=True)
+        some = made[step * length:(step + 1) * length][::-1]
+        result = doppel_spark.dedup_against(spark.createDataFrame(some, SCHEMA), str(tmp_path / "old"), annotate=True, **options)
         for row in result.collect():
             kept |= {row.id} if not row.isDuplicate else set()
             removed.update({row.id: (row.originalId, row.similarity)} if row.isDuplicate else {})
         doppel_spark.release(result)
-    wanted = expected(made, keep="first", order="place")
+    wanted = expected(made, **options)
     assert kept == {id for id, row in wanted.items() if row[1]}
     assert removed == {id: (row[0], row[3]) for id, row in wanted.items() if not row[1]}
+    alone = [{"id": f"http://new.org/{n}", "text": " ".join(f"n{n}w{m}" for m in range(9)), "lang": "de", "place": n} for n in (1, 2)]
+    result = doppel_spark.dedup_against(spark.createDataFrame(alone, SCHEMA), str(tmp_path / "old"), append=False, **options)
+    assert result.count() == 2
+    doppel_spark.release(result)
     with pytest.raises(ValueError, match="old: .*bands=30.*bands=.*follow|was made with"):
         doppel_spark.dedup_against(spark.createDataFrame(made[:5], SCHEMA), str(tmp_path / "old"), similarity=0.5)
 
 
+NAMES = ["node", "a.b", "list", "originalId", "component", "it`s", "place", "SIMILARITY", "same", "same"]
+
+
 def test_rows_keep_their_columns(made, spark):
-    """All columns stay, a column of ids keeps its type, what is there by the names of ours is replaced, and rows without a
-    text stay with missing="skip"."""
-    some = [(number, document["text"], [1, 2], "was here") for number, document in enumerate(made[:150])]
-    frame = spark.createDataFrame([*some, (150, None, [], None)], "id bigint, text string, list array<int>, originalId string")
-    result = doppel_spark.dedup(frame, annotate=True, keep="first", order="id", missing="skip")
-    assert result.columns == ["id", "text", "list", "group", "isDuplicate", "originalId", "similarity"]
-    rows = {row.id: row for row in result.collect()}
+    """All columns stay, whatever their names, a column of ids keeps its type, what is there by the names of ours is
+    replaced, and rows without a text stay with missing="skip". So it is with large types of Arrow."""
+    some = [(number, document["text"], [1, 2], "was here", "x", decimal.Decimal("1.5"), number, 0, 1, 2)
+            for number, document in enumerate(made[:150])]
+    schema = "a bigint, b string, c array<int>, d string, e string, f decimal(9,2), g int, h int, i int, j int"
+    frame = spark.createDataFrame([*some, (150, None, [], None, "x", None, 150, 0, 1, 2)], schema).toDF(*NAMES)
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        result = doppel_spark.dedup(frame, annotate=True, id="node", text="a.b", within="component", order="place",
+                                    keep=["largest:it`s", "first"], missing="skip")
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert result.columns == ["node", "a.b", "list", "component", "it`s", "place", "same", "same", "group", "isDuplicate",
+                              "originalId", "similarity"]
+    rows = {row.node: row for row in result.collect()}
     assert len(rows) == 151 and dict(result.dtypes)["originalId"] == "bigint" and not rows[150].isDuplicate
-    wanted = doppel.cluster([text for _, text, _, _ in some])
+    wanted = doppel.cluster([text for _, text, *_ in some])
     assert [(rows[n].group, rows[n].isDuplicate) for n in range(150)] == [(each.group, not each.kept) for each in wanted]
     doppel_spark.release(result)

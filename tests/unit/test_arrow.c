@@ -256,6 +256,9 @@ static void a_path_leads_into_structs(void **state) {
         assert_false(found);
     }
     refuse(&schema, array, "m", "is of the Arrow type \"+s\", which is not text");
+    struct ArrowSchema *same[] = {(struct ArrowSchema *)&m, (struct ArrowSchema *)&m};
+    const struct ArrowSchema two = {.format = "+s", .n_children = 2, .children = same};
+    refuse(&two, array, "m.a", "is there twice");
     own.length = 3; /* too short for the rows and the offset */
     refuse(&schema, array, "m.a", MALFORMED);
 }

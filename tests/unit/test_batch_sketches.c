@@ -86,6 +86,35 @@ static void known_sketches_are_as_known_documents(void **state) {
     dp_buffer_free(&others);
 }
 
+/* With `across`, documents with the same words stay beside each other, and any of them may be the first. */
+static void with_across_each_document_has_its_set(void **state) {
+    (void)state;
+#define WORDS "the quick brown fox jumps over the lazy dog and sleeps in the sun for the rest of this day"
+    static const char words[] = WORDS, edited[] = WORDS " again";
+    static const char lang[] = ",\"lang\":\"en\"", other[] = ",\"lang\":\"de\"";
+    const char *paths[] = {"turned.jsonl", "b.jsonl"};
+    const doppel_batch_options options = {.across = "lang"};
+    dp_buffer file = {0};
+    add_record(&file, "1", words, lang);
+    add_record(&file, "2", words, lang);
+    save_records(&file, "a.jsonl");
+    add_record(&file, "2", words, lang);
+    add_record(&file, "1", words, lang);
+    save_records(&file, "turned.jsonl");
+    add_record(&file, "3", edited, other);
+    save_records(&file, "b.jsonl");
+    dp_buffer known = sketches_of(options, "a.jsonl"), others = sketches_of(options, "b.jsonl");
+    dp_entry_prefix first;
+    memcpy(&first, known.data, sizeof first);
+    doppel_batch *batch = make_batch(options);
+    add(batch, &(dp_buffer){.data = known.data + first.size, .size = known.size - first.size}, true);
+    add(batch, &(dp_buffer){.data = known.data, .size = first.size}, true);
+    add(batch, &others, false);
+    check_same(batch, read_batch(options, paths, 2, 1));
+    dp_buffer_free(&known);
+    dp_buffer_free(&others);
+}
+
 static void what_is_no_sketch_is_refused(void **state) {
     (void)state;
     const char *path = "a.jsonl";
@@ -181,6 +210,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(sketches_are_decided_as_documents_are, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(known_sketches_are_as_known_documents, enter_folder, teardown),
+        cmocka_unit_test_setup_teardown(with_across_each_document_has_its_set, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(what_is_no_sketch_is_refused, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(sketches_have_to_be_kept, enter_folder, teardown),
         cmocka_unit_test_setup_teardown(keys_stand_for_sets, enter_folder, teardown),

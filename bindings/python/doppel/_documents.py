@@ -91,7 +91,7 @@ class Rows:
         """The rows that stay, as the library of the data filters them: a pyarrow Table, a polars or pandas DataFrame, a
         Dataset of Hugging Face. Data of another kind is given as a pyarrow Table."""
         filtered = _filtered(self._data, self.mask)
-        return self._arrow() if filtered is None else filtered
+        return _shaped(self._arrow(), self._data) if filtered is None else filtered
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         if library_of(self._data) != "pandas":
@@ -99,8 +99,11 @@ class Rows:
         import pyarrow
 
         kept = self.kept
-        made = pyarrow.Table.from_pandas(kept) if self._is_table else pyarrow.chunked_array([pyarrow.array(kept)])
-        return made.__arrow_c_stream__(requested_schema)
+        if not self._is_table:
+            return pyarrow.chunked_array([pyarrow.array(kept)]).__arrow_c_stream__(requested_schema)
+        index = self._data.index  # it becomes a column, unless it is the numbers of rows
+        numbers = type(index).__name__ == "RangeIndex" and index.name is None
+        return pyarrow.Table.from_pandas(kept, preserve_index=not numbers).__arrow_c_stream__(requested_schema)
 
     def _arrow(self) -> Any:
         import pyarrow
@@ -111,7 +114,7 @@ class Rows:
         if library_of(self._data) != "pandas":
             kept = self._arrow().slice(rows.start, rows.stop - rows.start)
             return kept.to_pylist()
-        kept = self.kept.iloc[rows]
+        kept = getattr(self.kept, "iloc", self.kept)[rows]
         return kept.to_dict("records") if self._is_table else kept.tolist()
 
     def __len__(self) -> int:
@@ -135,21 +138,33 @@ class Rows:
 
 
 def _filtered(data: Any, mask: _doppel.Array) -> Any:
-    """None: data of another library."""
+    """None: data of another library, or of a type that pyarrow does not filter."""
     library, kind = library_of(data), type(data).__name__
     if library == "polars" and kind in ("DataFrame", "Series"):
         import polars
 
         return data.filter(polars.Series(values=mask.to_list(), dtype=polars.Boolean))
     if library == "pandas":
-        return data[mask.to_list()]
+        return getattr(data, "iloc", data)[mask.to_list()]  # by position: data[[]] would choose columns
     if library == "datasets" and kind == "Dataset":
         return data.select([row for row, stays in enumerate(mask) if stays])
     import pyarrow
 
     if isinstance(data, (pyarrow.Table, pyarrow.RecordBatch, pyarrow.Array, pyarrow.ChunkedArray)):
-        return data.filter(pyarrow.array(mask))
+        try:
+            return data.filter(pyarrow.array(mask))
+        except pyarrow.ArrowNotImplementedError:  # string_view, binary_view and run_end_encoded, in structs and lists, too
+            return None
     return None
+
+
+def _shaped(rows: Any, data: Any) -> Any:
+    """Rows, a pyarrow Table or ChunkedArray, as a RecordBatch or an Array where the data is one."""
+    import pyarrow
+
+    if isinstance(data, pyarrow.RecordBatch):
+        return pyarrow.RecordBatch.from_arrays([column.combine_chunks() for column in rows.columns], schema=rows.schema)
+    return rows.combine_chunks() if isinstance(data, pyarrow.Array) else rows
 
 
 # ---- files ----

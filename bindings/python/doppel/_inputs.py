@@ -198,8 +198,9 @@ def _of_pandas(data, argument, wanted):
     kind = type(data).__name__
     if hasattr(data, "columns"):
         names = list(data.columns) if wanted is None else [name for name in wanted if name in data.columns]
-        if len(set(names)) < len(names):
-            raise ValueError(f"{argument}: two columns have the same name")
+        twice = next((name for name in names if list(data.columns).count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f'{argument}: the column "{twice}" is there twice')
         series = {str(name): _of_series(data[name], f"{argument}[{name!r}]") for name in names}
         for key in (key for key in wanted or () if key not in names and columns_of([key], data.columns)):
             series[key] = _of_parts(data, key, argument)

@@ -64,6 +64,14 @@ def _local_path(path: str) -> str | None:
     return _filesystem(path)[1] if scheme == "file" else None
 
 
+def _file(system: Any, inside: str, metadata: Any = None) -> Any:
+    """A Parquet file that is open. Checksums of pages are verified, where it has them. It is not mapped: if a mapped file
+    is cut short while it is read, the process gets SIGBUS."""
+    far = type(system).__name__ != "LocalFileSystem"
+    return _pyarrow().parquet.ParquetFile(system.open_input_file(inside), metadata=metadata, pre_buffer=far,
+                                          page_checksum_verification=True)
+
+
 def _joined(folder: str, below: str) -> str:
     """A name below a folder; in URLs that pyarrow reads, characters are escaped."""
     if folder.partition("://")[0] in _OWN_SCHEMES and "://" in folder:
@@ -227,7 +235,6 @@ class _Table:
     def __init__(self, path: str, wanted: list[str], held: Held | None, failed: set[str]) -> None:
         self._failed = failed
         self.held_bytes = 0
-        self._parquet = _pyarrow().parquet
         self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
@@ -278,11 +285,8 @@ class _Table:
                 [sum(group.column(c).total_uncompressed_size for c in chosen) for group in groups])
 
     def _file(self, metadata: Any = None) -> Any:
-        """Without mapping it: if a mapped file is cut short while it is read, the process gets SIGBUS."""
-        far = type(self._system).__name__ != "LocalFileSystem"
         try:
-            return self._parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=metadata,
-                                             pre_buffer=far)
+            return _file(self._system, self._inside, metadata)
         except FileNotFoundError:
             said = "no file matches this pattern" if _is_wild(self._path) else "No such file or directory"
             raise FileNotFoundError(said) from None
@@ -404,7 +408,7 @@ _USUAL_ENCODINGS = {"PLAIN", "RLE", "BIT_PACKED", "PLAIN_DICTIONARY", "RLE_DICTI
 def _writer_options(metadata: Any) -> dict[str, Any]:
     """What makes the output like its input: compression and encodings by column, the names in nested columns, the
     format's version, and how numbers are stored."""
-    options: dict[str, Any] = {"version": _version(metadata), "use_dictionary": False,
+    options: dict[str, Any] = {"version": _version(metadata), "use_dictionary": False, "write_page_checksum": True,
                                "use_compliant_nested_type": False}  # the names are there, and stay
     for column in (metadata.schema.column(c) for c in range(metadata.num_columns)):
         if column.physical_type == "INT96":
@@ -589,7 +593,7 @@ class _Writer:
         """One output has one schema. A file that cannot be opened is named when it is read."""
         try:
             system, inside = _filesystem(path)
-            with _pyarrow().parquet.ParquetFile(system.open_input_file(inside)) as file:
+            with _file(system, inside) as file:
                 schema, metadata = file.schema_arrow, file.metadata
         except (OSError, ValueError):
             return
@@ -635,7 +639,7 @@ class _Writer:
     def write(self, path: str, keep: Any) -> Iterator[int]:
         """Writes the rows that stay, a step at a time."""
         keep = _pyarrow().array(keep)
-        yield from self._write(path, {}, len(keep), lambda rows, at: rows.filter(keep.slice(at, rows.num_rows)))
+        yield from self._write(path, {}, len(keep), lambda rows, at: _filtered(rows, keep.slice(at, rows.num_rows)))
 
     def annotate(self, path: str, stays: Any, group: Any, copies: Any, original: Any, sizes: Any, counts: Any = None,
                  values: Any = None) -> Iterator[int]:
@@ -652,7 +656,7 @@ class _Writer:
         def annotated(rows: Any, at: int) -> Any:
             for name, column in columns.items():
                 rows = rows.append_column(name, column.slice(at, rows.num_rows))
-            return rows.filter(documents.slice(at, rows.num_rows).is_valid())
+            return _filtered(rows, documents.slice(at, rows.num_rows).is_valid())
 
         yield from self._write(path, {name: column.type for name, column in columns.items()}, len(stays), annotated)
 
@@ -768,7 +772,7 @@ class _Source:
         self._path, self._held = path, held
         self._system, self._inside = _filesystem(path)
         self.state = _state(self._system, self._inside)
-        with self._named(), pyarrow.parquet.ParquetFile(self._system.open_input_file(self._inside)) as file:
+        with self._named(), _file(self._system, self._inside) as file:
             self.metadata, schema = file.metadata, file.schema_arrow
         self.rows = self.metadata.num_rows
         self._count = self.rows if count is None else count
@@ -795,7 +799,7 @@ class _Source:
         return named()
 
     def _file(self) -> Any:
-        return _pyarrow().parquet.ParquetFile(self._system.open_input_file(self._inside), metadata=self.metadata)
+        return _file(self._system, self._inside, self.metadata)
 
     def chunks(self) -> Iterator[tuple[Callable[[], Any], int, int]]:
         """Calls that give rows, each with the number of its first row in the file and of the one after its last."""
@@ -892,6 +896,21 @@ def _appended(output: _Output, results: Iterator[tuple[int, Any]]) -> Iterator[i
         yield done
 
 
+def _filtered(rows: Any, keep: Any) -> Any:
+    """The rows that stay of a table."""
+    pyarrow = _pyarrow()
+    try:
+        return rows.filter(keep)
+    except pyarrow.ArrowNotImplementedError:  # of string_view and binary_view, in structs and lists, too
+        parts, at = [rows.slice(0, 0)], 0
+        for stays, run in itertools.groupby(keep.to_pylist()):
+            length = sum(1 for _ in run)
+            if stays:
+                parts.append(rows.slice(at, length))
+            at += length
+        return pyarrow.concat_tables(parts).combine_chunks()
+
+
 def _maps(counts: Any, values: Any) -> Any:
     """Lists of numbers, and what they are of, as maps; null stays null."""
     from pyarrow import compute
@@ -907,7 +926,7 @@ def _maps(counts: Any, values: Any) -> Any:
 
 def _cut(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
     keep, cut, texts = map(_pyarrow().array, piece)
-    return _with_texts(rows, name, schema, cut, texts).filter(keep)
+    return _filtered(_with_texts(rows, name, schema, cut, texts), keep)
 
 
 def _with_spans(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> Any:
@@ -918,7 +937,7 @@ def _with_spans(rows: Any, name: str, schema: Any, piece: tuple[Any, ...]) -> An
                for part, field in zip(numbers, kind.value_type)]
     spans = pyarrow.ListArray.from_arrays(numbers[0].offsets.cast(pyarrow.int32()),
                                           pyarrow.StructArray.from_arrays(columns, fields=[*kind.value_type]))
-    return _with_texts(rows, name, schema, cut, texts).append_column(schema.field("spans"), spans).filter(keep)
+    return _filtered(_with_texts(rows, name, schema, cut, texts).append_column(schema.field("spans"), spans), keep)
 
 
 def _spans_type() -> Any:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ._plan import Run, beside, find_keys, make_decisions, make_pairs
+from ._plan import Run, beside, check_columns, documents, find_keys, make_decisions, make_pairs, quoted
 from ._settings import Settings
 from ._store import VERSION, append_sketches, known_sketches, sketches_of
 
@@ -43,7 +43,8 @@ def sketch(df: DataFrame, *, partitions: int | None = None, work: str | None = N
     """
     settings = Settings(**options)
     with Run(df, settings, partitions, work) as run:
-        return _held(sketches_of(run, df), run)
+        check_columns(df, settings)
+        return _held(sketches_of(run, documents(df, settings)), run)
 
 
 def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = None, work: str | None = None,
@@ -59,14 +60,16 @@ def dedup(df: DataFrame, *, annotate: bool = False, partitions: int | None = Non
     method, similarity, distance, bands, rows, link, recipe, bits, min_words, by, within, across, content, url_keep,
         missing, max_record: as of `doppel dedup`. task_memory: bytes for the C library in each task.
     partitions: of what is shuffled (spark.sql.shuffle.partitions).
-    work: a folder that all executors reach: stages are kept there as Parquet, and a stopped run is resumed from it.
+    work: a folder that all executors reach: stages are kept there as Parquet, and a stopped run is resumed from it, if
+        options and rows are the same.
 
     The result is computed when this returns, but for the rows themselves: their decisions are kept on the executors' disks
     (release() frees them) or in `work`.
     """
     settings = Settings(**options)
     with Run(df, settings, partitions, work) as run:
-        _check_run(run, df, "dedup")
+        _check_run(run, "dedup")
+        _check_added(df, settings, annotate)
         found = find_keys(run, df)
         decisions, copies = make_decisions(run, df, found)
         run.release(besides="decide")
@@ -80,10 +83,10 @@ def cluster(df: DataFrame, *, partitions: int | None = None, work: str | None = 
     """
     settings = Settings(**options)
     with Run(df, settings, partitions, work) as run:
-        _check_run(run, df, "cluster")
+        _check_run(run, "cluster")
         found = find_keys(run, df)
         decisions, copies = make_decisions(run, df, found)
-        ids = df.select(_id(df, settings).alias("id"))
+        ids = documents(df, settings).select("id")
         groups = ids.join(beside(decisions, copies), "id", "left").select(
             "id", f.coalesce("originalId", "id").alias("group"), f.col("originalId").isNull().alias("kept"), "reason",
             "similarity")
@@ -98,7 +101,7 @@ def pairs(df: DataFrame, *, partitions: int | None = None, work: str | None = No
     """
     settings = Settings(**options)
     with Run(df, settings, partitions, work) as run:
-        _check_run(run, df, "pairs")
+        _check_run(run, "pairs")
         made = make_pairs(run, df, find_keys(run, df))
         run.release(besides="pairs")
         return _held(made, run)
@@ -116,12 +119,14 @@ def dedup_against(df: DataFrame, old: str, *, annotate: bool = False, append: bo
     """
     settings = Settings(**options)
     with Run(df, settings, partitions, work) as run:
-        _check_run(run, df, "dedup_against")
-        found = find_keys(run, df)
+        _check_run(run, "dedup_against", old=old.rstrip("/"))
+        _check_added(df, settings, annotate)
         known, step = known_sketches(run, old)
+        found = find_keys(run, df)
         decisions, copies = make_decisions(run, df, found, known)
         if append:
-            append_sketches(run, df, decisions, old, step)
+            kept = documents(df, settings).join(beside(decisions, copies), "id", "left_anti")
+            append_sketches(run, kept, old, step)
         run.release(besides="decide")
         return _held(_joined(df, beside(decisions, copies), settings, annotate), run, decisions, found.count, copies)
 
@@ -141,31 +146,37 @@ def _held(result: DataFrame, run: Run, decisions: Any = None, count: int = 0, co
     return result
 
 
-def _id(df: DataFrame, settings: Settings) -> Any:
-    return f.col(f"`{settings.named['id']}`").cast("string")
-
-
-def _check_run(run: Run, df: DataFrame, call: str) -> None:
+def _check_run(run: Run, call: str, **more: str) -> None:
     from .. import __version__
 
     if not run.work:
         return
-    about = {"call": call, "version": __version__, **run.settings.options, "partitions": run.partitions,
-             "columns": df.dtypes, "inputs": sorted(df.inputFiles())}
+    settings = run.settings
+    shape = dict(line.partition("=")[::2] for line in settings.shape.splitlines())
+    about = {"call": call, "version": __version__, **settings.given, **shape, **settings.named, "order": settings.order,
+             "max_record": settings.max_record, "partitions": run.partitions, **more}
     run.check_work(json.loads(json.dumps(about, default=str)))
+
+
+_ADDED = ("group", "isDuplicate", "originalId", "similarity")
+
+
+def _check_added(df: DataFrame, settings: Settings, annotate: bool) -> None:
+    """Refuses columns that options name and that annotate replaces."""
+    for name in [*settings.named.values(), *settings.fields, settings.order] if annotate else ():
+        if name is not None and name.lower() in [each.lower() for each in _ADDED]:
+            raise ValueError(f'annotate: it replaces the column "{name}", which an option names: rename it')
 
 
 def _joined(df: DataFrame, decisions: DataFrame, settings: Settings, annotate: bool) -> DataFrame:
     """The rows, with what was decided of them."""
-    taken = [name for name in ("group", "isDuplicate", "originalId", "similarity") if name in df.columns]
-    key, kind = "__doppel_id", dict(df.dtypes)[settings.named["id"]]
-    rows = (df.drop(*taken) if annotate else df).withColumn(key, _id(df, settings))
+    id = quoted(settings.named["id"])
+    found = decisions.select(*[f.col(name).alias(f"__doppel_{name}") for name in ("id", "originalId", "similarity")])
+    rows = df.drop(*_ADDED) if annotate else df
+    own, other, original, similarity = rows[id], *[found[name] for name in found.columns]
     if not annotate:
-        copies = decisions.select(f.col("id").alias(key))
-        return rows.join(copies, key, "left_anti").drop(key)
-    found = decisions.select(f.col("id").alias(key), "originalId", "similarity")
-    joined = rows.join(found, key, "left")
-    original = f.col("originalId").cast(kind)
-    return joined.select(*rows.columns, f.coalesce(original, f.col(f"`{settings.named['id']}`")).alias("group"),
-                         f.col("originalId").isNotNull().alias("isDuplicate"), original.alias("originalId"),
-                         "similarity").drop(key)
+        return rows.join(found, own.cast("string") == other, "left_anti")
+    original = original.cast(dict(df.dtypes)[settings.named["id"]])
+    return rows.join(found, own.cast("string") == other, "left").select(
+        "*", f.coalesce(original, own).alias("group"), original.isNotNull().alias("isDuplicate"),
+        original.alias("originalId"), similarity.alias("similarity")).drop(*[found[name] for name in found.columns])

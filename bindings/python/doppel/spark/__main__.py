@@ -95,19 +95,21 @@ def _read(spark: Any, asked: Any, settings: Any) -> tuple[Any, str]:
     """The documents, and their format. Lines of JSONL are kept as they are, with the fields that are needed beside them."""
     from pyspark.sql import functions as f
 
+    from ._plan import VERIFIED, quoted
+
     kind = asked.format or ("jsonl" if any(_JSONL.search(path) for path in asked.input) else "parquet")
     if kind == "parquet":
-        return spark.read.parquet(*asked.input), kind
+        return spark.read.options(**VERIFIED).parquet(*asked.input), kind
     if asked.annotate:
         return spark.read.json(asked.input), kind
-    names = [name for name in settings.named.values() if name] + settings.fields()
+    names = [name for name in settings.named.values() if name] + [*settings.fields]
     kinds = {name: "string" for name in names}
     if settings.order:
         kinds[settings.order] = "double"
-    schema = ", ".join(f"`{name}` {each}" for name, each in kinds.items())
-    lines = spark.read.text(asked.input).withColumnRenamed("value", "__line")
+    schema = ", ".join(f"{quoted(name)} {each}" for name, each in kinds.items())
+    lines = spark.read.option("lineSep", "\n").text(asked.input).withColumnRenamed("value", "__line")
     return lines.select("__line", f.from_json("__line", schema).alias("d")).select(
-        "__line", *[f.col(f"d.`{name}`").alias(name) for name in kinds]), kind
+        "__line", *[f.col(f"d.{quoted(name)}").alias(name) for name in kinds]), kind
 
 
 def _write(frame: Any, kind: str, path: str, annotate: bool) -> None:
@@ -121,9 +123,14 @@ def _write(frame: Any, kind: str, path: str, annotate: bool) -> None:
 
 def _run(spark: Any, asked: Any, settings: Any) -> dict[str, Any]:
     from . import dedup, dedup_against, release
+    from ._plan import check_session
 
+    check_session(spark)
     files, places = Files(spark), [path.rstrip("/") for path in (asked.output, asked.removed) if path]
-    for place in places:
+    others = [path.rstrip("/") for path in (*asked.input, asked.work, asked.against) if path]
+    for number, place in enumerate(places):
+        if place in (*others, *places[:number]) or any(place.startswith(path.rstrip("/") + "/") for path in asked.input):
+            raise ValueError(f"output: {place} is an input, in one, or given twice: choose another folder")
         if files.exists(place):
             raise ValueError(f"output: {place} is there already: choose another folder, or remove it")
     began = time.monotonic()

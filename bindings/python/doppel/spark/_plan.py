@@ -11,7 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import threading
 import time
+import weakref
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Observation, functions as f
@@ -29,12 +31,14 @@ log = logging.getLogger("doppel.spark")
 KEYS = "id string, node binary, part int, block binary"
 BLOCKS = "part int, block binary"
 SKETCHES = "component binary, id string, sketch binary"
-STORED = "id string, node binary, url bigint, keys binary, sketch binary"
+STORED = "id string, place double, node binary, url bigint, keys binary, sketch binary"
 LINKS = "a binary, b binary"
 COMPONENTS = "node binary, component binary"
 DECISIONS = "id string, originalId string, reason string, similarity double, distance int"
 PAIRS = "a string, b string, distance int, similarity double"
 
+# Of Parquet that is read: Spark writes checksums of pages, but does not verify them unless it is told to.
+VERIFIED = {"parquet.page.verify-checksum.enabled": "true"}
 _ONE_TASK = 1 << 22  # links that one task connects; more are contracted by all
 _WIDE = 1 << 24  # documents from which on keys of bands have 48 bits: 32 are too often equal by chance
 _BROADCAST_BYTES = 128 << 20  # what is sent to all executors at most
@@ -45,7 +49,18 @@ _PART_ENTRIES, _MOST_ENTRIES = 1 << 16, 1 << 26
 _USUAL_PARTS, _MOST_PARTS = 32, 1024
 # Rows of an Arrow batch: some megabytes, whatever a row has.
 _BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_lock, _before = threading.Lock(), weakref.WeakKeyDictionary()  # what was set, by session
 _BATCH_ROWS = {"keys": 2000, "link": 32, "decide": 1000, "pairs": 1000}
+
+
+def check_session(given: Any) -> None:
+    """Refuses what is no DataFrame of a session with a JVM, or no such session."""
+    kind = type(given)
+    if kind.__module__.startswith("pyspark.sql.connect"):
+        raise ValueError("Spark Connect cannot be used: doppel.spark keeps stages on executors and reads folders through the "
+                         "driver's JVM, which a client does not have; run it where the driver runs (spark-submit)")
+    if not hasattr(given, "_jdf") and not hasattr(given, "_jsparkSession"):
+        raise TypeError(f"df: expected a DataFrame of Spark, not {kind.__module__}.{kind.__qualname__}")
 
 
 class Run:
@@ -53,6 +68,7 @@ class Run:
 
     def __init__(self, frame: DataFrame, settings: Settings, partitions: int | None = None,
                  work: str | None = None, label: str = "") -> None:
+        check_session(frame)
         self.spark = frame.sparkSession
         self.settings = settings
         self.work = None if work is None else work.rstrip("/")
@@ -88,14 +104,9 @@ class Run:
         began = time.monotonic()
         seen = Observation(f"doppel {self.label}{name}")
         observed = frame.observe(seen, *[figure.alias(each) for each, figure in figures.items()])
-        context = self.spark.sparkContext
-        context.setJobDescription(f"doppel: {self.label}{name}")
-        try:
-            with refusals(), self._batches(_BATCH_ROWS.get(name)):
-                made = self._write(name, observed) if self.work else self._keep(name, observed)
-        finally:
-            context.setJobDescription(None)
-        counts = {each: value or 0 for each, value in {**seen.get, **(given.get if given else {})}.items()}
+        with refusals(), self.described(name), self._batches(_BATCH_ROWS.get(name)):
+            made = self._write(name, observed) if self.work else self._keep(name, observed)
+        counts = {**dict.fromkeys(figures, 0), **_metrics(seen), **(_metrics(given) if given else {})}
         self._note(name, counts)
         _log(self.label + name, counts, time.monotonic() - began)
         return made, counts
@@ -115,13 +126,34 @@ class Run:
 
     @contextlib.contextmanager
     def _batches(self, rows: int | None) -> Iterator[None]:
-        """Arrow batches of this many rows, for what is planned inside the `with`."""
-        before = self.spark.conf.get(_BATCH_SETTING)
-        self.spark.conf.set(_BATCH_SETTING, str(rows or before))
+        """Arrow batches of this many rows, for what is planned inside the `with`. Of several runs in a session, each on its
+        own thread, the last to end puts back what was set (None: nothing) before the first."""
+        conf = self.spark.conf
+        with _lock:
+            before = _before.setdefault(self.spark, [])
+            before.append(before[0] if before else conf.get(_BATCH_SETTING, None))
+            if rows:
+                conf.set(_BATCH_SETTING, str(rows))
         try:
             yield
         finally:
-            self.spark.conf.set(_BATCH_SETTING, before)
+            with _lock:
+                setting = before.pop()
+                if not before and setting is None:
+                    conf.unset(_BATCH_SETTING)
+                elif not before:
+                    conf.set(_BATCH_SETTING, setting)
+
+    @contextlib.contextmanager
+    def described(self, name: str) -> Iterator[None]:
+        """Jobs with this name in Spark's UI."""
+        context = self.spark.sparkContext
+        before = context.getLocalProperty("spark.job.description")
+        context.setJobDescription(f"doppel: {self.label}{name}")
+        try:
+            yield
+        finally:
+            context.setJobDescription(before)
 
     def release(self, besides: str = "") -> None:
         """Frees what executors keep, but for one stage."""
@@ -131,11 +163,14 @@ class Run:
     # ---- the work folder ----
 
     def _path(self, name: str) -> str:
-        return f"{self.work}/{self.label}{name}".replace(" ", "_")
+        return f"{self.work}/" + f"{self.label}{name}".replace(" ", "_")
+
+    def read(self, *paths: str, **options: str) -> DataFrame:
+        return self.spark.read.options(**VERIFIED, **options).parquet(*paths)
 
     def _write(self, name: str, frame: DataFrame) -> DataFrame:
         frame.write.mode("overwrite").parquet(self._path(name))
-        return self.spark.read.parquet(self._path(name))
+        return self.read(self._path(name))
 
     def _file(self, name: str) -> Any:
         """A path of the work folder, in the file system that it is in."""
@@ -169,31 +204,54 @@ class Run:
         if self.work:
             self._put(self._path(name) + ".counts", json.dumps(counts))
 
-    def _resumed(self, name: str) -> tuple[DataFrame, dict[str, Any]] | None:
+    def counted(self, name: str) -> dict[str, Any] | None:
+        """What a stage has counted, if it is complete in the work folder."""
         counts = self._get(self._path(name) + ".counts") if self.work else None
+        return None if counts is None else json.loads(counts)
+
+    def _resumed(self, name: str) -> tuple[DataFrame, dict[str, Any]] | None:
+        counts = self.counted(name)
         if counts is None:
             return None
         log.info("%s: taken from %s", self.label + name, self._path(name))
-        return self.spark.read.parquet(self._path(name)), json.loads(counts)
+        return self.read(self._path(name)), counts
 
-    def remembered(self, name: str, value: int) -> int:
-        """A number that stays as it was when the run began, however often it is resumed."""
-        counts = self._get(self._path(name) + ".counts") if self.work else None
+    def remembered(self, name: str, value: Any) -> Any:
+        """A value that stays as it was when the run began, however often it is resumed."""
+        counts = self.counted(name)
         if counts is None:
             self._note(name, {name: value})
             return value
-        return json.loads(counts)[name]
+        return counts[name]
 
     def check_work(self, about: dict[str, Any]) -> None:
-        """A work folder belongs to one run: its options and its input."""
+        """A work folder belongs to one run, with its options; check_rows() looks at the rows."""
         ours, theirs = json.dumps(about, sort_keys=True), self._get(f"{self.work}/run")
         if theirs is None:
+            system, folder = self._file(str(self.work))
+            names = [each.getPath().getName() for each in system.listStatus(folder)] if system.exists(folder) else []
+            if any(not name.startswith("run") for name in names):
+                raise ValueError(f"work: {self.work} has files that are not of a run: choose another folder")
             self._put(f"{self.work}/run", ours)
         elif theirs != ours:
             old, new = json.loads(theirs), json.loads(ours)
             name = next(key for key in {**old, **new} if old.get(key) != new.get(key))
             raise ValueError(f"work: {self.work} is of a run with {name}={old.get(name)!r}, and this run has "
                              f"{new.get(name)!r}: give the same options, or another folder")
+
+    def check_rows(self, rows: DataFrame) -> dict[str, Any]:
+        """Refuses to resume on other rows than those that the keys in the work folder were made of: fewer or more, or with
+        another text, id, URL or field. Gives what the keys' stage counts for that."""
+        columns = [each for name in rows.columns for each in (f.col(name), f.col(name).isNull())]
+        figures = {"read": f.count(f.lit(1)), "checksum": f.sum(f.xxhash64(*columns).cast("decimal(38,0)")).cast("string")}
+        before = self.counted("keys")
+        if before is not None:
+            with self.described("check of the rows"):
+                now = rows.agg(*[figure.alias(name) for name, figure in figures.items()]).first().asDict()
+            if any((value or 0) != before.get(name) for name, value in now.items()):  # a sum of no rows is null
+                raise ValueError(f"work: {self.work} is of a run on other rows ({before.get('read')} then, {now['read']} "
+                                 "now): give the same rows, or another folder")
+        return figures
 
     def figures(self) -> dict[str, Any]:
         """What is known of candidates: how many of the pairs at the threshold are found."""
@@ -207,6 +265,17 @@ class Run:
         return frame.mapInArrow(remote(task, {**self.settings.tasks(), **more}), schema)
 
 
+def _metrics(seen: Observation) -> dict[str, Any]:
+    """What was counted. Nothing is there where adaptive execution has found that no rows come, and left out what counts them:
+    Spark 3.5 then gives no figures, Spark 4 fails to convert them."""
+    try:
+        return {name: value or 0 for name, value in seen.get.items()}
+    except Exception as error:
+        if "java.lang.AssertionError" not in str(error):
+            raise
+        return {}
+
+
 def _log(name: str, counts: dict[str, Any], seconds: float) -> None:
     said = ", ".join(f"{value:,} {each}" if isinstance(value, int) else f"{each} {value}" for each, value in counts.items())
     log.info("%s: %s, %.1f s", name, said, seconds)
@@ -215,67 +284,91 @@ def _log(name: str, counts: dict[str, Any], seconds: float) -> None:
 # ---- documents ----
 
 
+# What can be text: of these, the last ones become it here, as the rules of `keep` read it.
+_STRINGS = ("string", "varchar", "char")
+_NUMBERS = ("bigint", "int", "smallint", "tinyint")
+_MOMENTS = ("timestamp", "timestamp_ntz")
+_AS_STRINGS = ("date", "boolean", "decimal", "void")
+
+
+def quoted(name: str) -> str:
+    """A name of a column as Spark reads it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _kind(types: dict[str, str], column: str) -> str:
+    return types[column].partition("(")[0].partition(" ")[0]
+
+
 def check_columns(frame: DataFrame, settings: Settings) -> None:
-    """Refuses columns that are missing or of the wrong type, before anything runs."""
+    """Refuses columns that are missing, ambiguous or of the wrong type, before anything runs."""
     types = dict(frame.dtypes)
+    by_case = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
 
     def need(option: str, column: str | None, *kinds: str) -> None:
         if column is None:
-            raise ValueError(f'{option} needs the URLs: name their column (url="...")')
+            said = f"{option}: name its column" if option in settings.named else f"{option} needs the URLs: name their column"
+            raise ValueError(f'{said} ({option if option in settings.named else "url"}="...")')
         if column not in types:
             raise ValueError(f'{option}: there is no column "{column}"; there are {", ".join(types)}')
-        if kinds and not types[column].startswith(kinds):
+        same = [name for name in frame.columns if name == column or not by_case and name.lower() == column.lower()]
+        if len(same) > 1:
+            raise ValueError(f'{option}: "{column}" is ambiguous, there are the columns {", ".join(same)}: rename all but one')
+        if _kind(types, column) not in kinds:
             raise ValueError(f'{option}: column "{column}" is {types[column]}, not {" or ".join(kinds)}')
 
-    need("text", settings.named["text"], "string", "varchar", "char")
-    need("id", settings.named["id"], "string", "varchar", "char", "bigint", "int", "smallint", "tinyint")
+    need("text", settings.named["text"], *_STRINGS)
+    need("id", settings.named["id"], *_STRINGS, *_NUMBERS)
     for option in ("url", "html"):
         if settings.named[option] is not None:
-            need(option, settings.named[option], "string", "varchar", "char")
+            need(option, settings.named[option], *_STRINGS)
     for option in settings.needs_url():
-        need(option, settings.named["url"], "string", "varchar", "char")
-    for column in settings.fields():
-        need("keep, within or across", column)
+        need(option, settings.named["url"], *_STRINGS)
+    for column in settings.fields:
+        need("keep, within or across", column, *_STRINGS, *_NUMBERS, "double", "float", *_MOMENTS, *_AS_STRINGS)
     if settings.order is not None:
-        need("order", settings.order, "bigint", "int", "smallint", "tinyint", "double", "float", "date", "timestamp")
+        need("order", settings.order, *_NUMBERS, "double", "float", "date", *_MOMENTS)
 
 
 def documents(frame: DataFrame, settings: Settings) -> DataFrame:
-    """The columns that sketches are made of. Moments become text, which the rules of `keep` read."""
+    """The columns that sketches are made of, by the names that tasks have for them. Moments become text, which the rules of
+    `keep` read."""
     types = dict(frame.dtypes)
-    named = [settings.named[option] for option in ("text", "html", "url") if settings.named[option]]
-    columns = [f.col(f"`{settings.named['id']}`").cast("string").alias(settings.named["id"])]
-    columns += [f.col(f"`{column}`") for column in named]
-    for column in settings.fields():
-        value = f.col(f"`{column}`")
-        if types[column].startswith("timestamp"):
+    columns = [f.col(quoted(name)).alias(option) for option, name in settings.named.items() if name is not None]
+    columns[1] = f.col(quoted(settings.named["id"])).cast("string").alias("id")
+    for name, own in settings.fields.items():
+        value, kind = f.col(quoted(name)), _kind(types, name)
+        if kind in _MOMENTS:
             value = f.date_format(value, "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")
-        elif types[column] in ("date", "boolean"):
-            value = value.cast("string")
-        if column not in named and column != settings.named["id"]:
-            columns.append(value.alias(column))
+        columns.append((value.cast("string") if kind in _AS_STRINGS else value).alias(own))
     if settings.order is not None:
-        order = f.col(f"`{settings.order}`")
-        order = f.unix_date(order) if types[settings.order] == "date" else order
+        order, kind = f.col(quoted(settings.order)), _kind(types, settings.order)
+        order = f.unix_date(order) if kind == "date" else order.cast("timestamp") if kind in _MOMENTS else order
         columns.append(order.cast("double").alias(ORDER))
     return frame.select(*columns)
 
 
 class Found:
-    """What finds candidates: `documents` (id, node), `blocks` of keys, and how the keys are divided."""
+    """What finds candidates: `documents` (id, node), `blocks` of keys, and how the keys are divided. `ids` are those of all
+    rows."""
 
-    def __init__(self, documents: DataFrame, blocks: DataFrame, count: int, tables: dict[str, Any]) -> None:
-        self.documents, self.blocks, self.count, self.tables = documents, blocks, count, tables
+    def __init__(self, documents: DataFrame, blocks: DataFrame, ids: DataFrame, count: int, tables: dict[str, Any]) -> None:
+        self.documents, self.blocks, self.ids, self.count, self.tables = documents, blocks, ids, count, tables
 
 
 def find_keys(run: Run, frame: DataFrame) -> Found:
     """The keys of all documents."""
     check_columns(frame, run.settings)
+    given = documents(frame, run.settings)
+    figures, seen = run.check_rows(given), None
+    if run.work:
+        seen = Observation(f"doppel {run.label}rows")
+        given = given.observe(seen, *[figure.alias(name) for name, figure in figures.items()])
     tables = _tables(run, frame)
-    made = run.mapped(documents(frame, run.settings), "keys", KEYS, **tables)
-    rows, counts = run.stage("keys", made, rows=f.count("id"), bytes=f.sum(f.length("block")))
+    made = run.mapped(given, "keys", KEYS, **tables)
+    rows, counts = run.stage("keys", made, given=seen, rows=f.count("id"), bytes=f.sum(f.length("block")))
     return Found(rows.where("id is not null").select("id", "node"), rows.where("part is not null").select("part", "block"),
-                 counts["rows"], tables)
+                 given.select("id"), counts["rows"], tables)
 
 
 def _tables(run: Run, frame: DataFrame) -> dict[str, Any]:
@@ -292,15 +385,14 @@ def _tables(run: Run, frame: DataFrame) -> dict[str, Any]:
     size = int(str(frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
     documents = min(size, 1 << 60) // _DOCUMENT_BYTES  # at most; the size of what is not known is beyond all numbers
     parts = max(min(documents // _PART_ENTRIES, _USUAL_PARTS), min(documents // _MOST_ENTRIES, _MOST_PARTS))
-    return {**found, "parts": max(1, -(-2 * run.partitions // max(found["tables"], 1)), parts)}
+    parts = max(1, -(-2 * run.partitions // max(found["tables"], 1)), parts)
+    return {**found, "parts": run.remembered("parts", parts)}
 
 
 def refuse_twice(run: Run, ids: DataFrame) -> None:
     """Names ids that come more than once, as their hashes do."""
-    context = run.spark.sparkContext
-    context.setJobDescription(f"doppel: {run.label}ids")
-    twice = ids.groupBy("id").count().where("count > 1").limit(5).collect()
-    context.setJobDescription(None)
+    with run.described("ids"):
+        twice = ids.groupBy("id").count().where("count > 1").limit(5).collect()
     if twice:
         raise ValueError(f'id: column "{run.settings.named["id"]}" has ids more than once: '
                          + ", ".join(f"{row.id!r} ({row['count']} rows)" for row in twice)
@@ -320,7 +412,7 @@ def make_links(run: Run, found: Found, known: DataFrame | None) -> tuple[DataFra
     linked = run.mapped(blocks.repartition(run.partitions, "part"), "link", LINKS, wide=count > _WIDE, **found.tables)
     links, counts = run.stage("link", linked.distinct(), twice=f.count(f.when(f.col("a").isNull(), 1)))
     if counts["twice"]:
-        refuse_twice(run, found.documents)
+        refuse_twice(run, found.ids)
     return links.where("a is not null"), counts["rows"]
 
 
@@ -384,34 +476,36 @@ def beside(frame: DataFrame, rows: int) -> DataFrame:
     return f.broadcast(frame) if rows * _ROW_BYTES <= _BROADCAST_BYTES else frame.hint("shuffle_hash")
 
 
-def together(run: Run, frame: DataFrame, found: Found, known: DataFrame | None) -> tuple[DataFrame, Observation, int]:
-    """The sketches of all documents that are not alone, those of a component in one partition; what counts those of them
-    that are read again, and how many they must be."""
+def together(run: Run, frame: DataFrame, found: Found, known: DataFrame | None) -> tuple[DataFrame, int]:
+    """The sketches of all documents that are not alone, those of a component in one partition; and the number of those that
+    are read again."""
     links, link_count = make_links(run, found, known)
     components, nodes = make_components(run, links, link_count)
     linked = beside(components, nodes)
     members, counts = run.stage("gather", found.documents.join(linked, "node").select("id", "component", "node"))
-    id = run.settings.named["id"]
-    chosen = documents(frame, run.settings).join(beside(members, counts["rows"]).withColumnRenamed("id", id), id)
-    seen = Observation(f"doppel {run.label}read again")
-    sketches = run.mapped(chosen.observe(seen, f.count(f.lit(1)).alias("read")), "sketch", SKETCHES)
+    chosen = documents(frame, run.settings).join(beside(members, counts["rows"]), "id")
+    sketches = run.mapped(chosen, "sketch", SKETCHES)
     if known is None:
-        return sketches.repartition(run.partitions, "component"), seen, counts["rows"]
+        return sketches.repartition(run.partitions, "component"), counts["rows"]
     place = f.struct(f.lit(None).cast("bigint").alias("step"), f.lit(None).cast("double").alias("place"))
     old = known.join(linked, "node").select("component", "id", "sketch", f.lit(True).alias("known"), "place")
     both = old.union(sketches.select("component", "id", "sketch", f.lit(False).alias("known"), place.alias("place")))
     ordered = both.repartition(run.partitions, "component").sortWithinPartitions(f.desc("known"), "place", "id")
-    return ordered.drop("place"), seen, counts["rows"]
+    return ordered.drop("place"), counts["rows"]
 
 
 def _decided(run: Run, name: str, task: str, schema: str, frame: DataFrame, found: Found, known: DataFrame | None,
              **more: Any) -> tuple[DataFrame, int]:
-    sketches, seen, expected = together(run, frame, found, known)
-    made, counts = run.stage(name, run.mapped(sketches, task, schema, **more), given=seen)
-    if counts["read"] < expected:
+    """What a task decides. Its rows without an id count the documents that it was given: of what has no rows at all, Spark
+    leaves out what would count them on the way."""
+    sketches, expected = together(run, frame, found, known)
+    id = schema.split()[0]
+    rows, counts = run.stage(name, run.mapped(sketches, task, schema, **more), rows=f.count(id),
+                             read=f.sum(f.when(f.col(id).isNull(), f.col("distance"))))
+    if counts["read"] != expected:
         raise ValueError(f"the DataFrame does not give the same rows each time it is read: of {expected} that are not alone "
                          f"{counts['read']} came again; {WRITE_IT}")
-    return made, counts["rows"]
+    return rows.where(f.col(id).isNotNull()), counts["rows"]
 
 
 def make_decisions(run: Run, frame: DataFrame, found: Found, known: DataFrame | None = None) -> tuple[DataFrame, int]:

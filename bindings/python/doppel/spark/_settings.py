@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-ORDER = "__doppel_order"
+ORDER = "__doppel_order"  # the column that `order` names, as tasks get it
 DEFAULT_KEEP = "longest,id"
 MAX_RECORD = 64 << 20
 
@@ -24,14 +24,20 @@ _OF_ONE_MACHINE = ("keep_copies", "only_contained", "count_by", "annotate_prefix
 class Settings:
     """What a run was asked for.
 
-    options: those of a batch (doppel._batch), as keywords. Tasks make the batch's own of them.
-    columns: {option: column} of text, id, url, html.
+    named: {option: column} of text, id, url, html.
+    fields: {column: its name in tasks} of those that keep, within and across name. Tasks get columns by names of their own
+        (text, id, url, html, f0, f1, ...): those of the DataFrame may be anything.
+    given: the options of a batch (doppel._batch), with the names of the DataFrame's columns.
+    options: the same with those that tasks use.
+    shape: the options that shape sketches, as text; tables of sketches go together where this is the same.
     """
 
     def __init__(self, *, text: str = "text", id: str = "id", url: str | None = None, html: str | None = None,
                  keep: Any = DEFAULT_KEEP, order: str | None = None, boilerplate: float = 0, title: Any = None,
                  max_record: int = MAX_RECORD, task_memory: int = 0, **options: Any) -> None:
+        from .. import _doppel
         from .._batch import _options
+        from .._options import name_of
 
         _refuse_titles(options.get("by", "content"), title)
         if boilerplate:
@@ -41,14 +47,25 @@ class Settings:
         unknown = [name for name in options if name not in _CONTENT_OPTIONS]
         if unknown:
             raise TypeError(f"unknown option {unknown[0]!r}")
-        self.order = order
+        self.named = {option: name_of(option, name) for option, name in
+                      {"text": text, "id": id, "url": url, "html": html}.items()}
+        self.order = name_of("order", order)
         self.rules = _rules(keep, order)
-        self.options = {**{name: value for name, value in options.items() if value is not None},
-                        "keep": ",".join(self.rules), "text": text, "id": id, "html": html or "html",
-                        "url": url or "url", "memory": task_memory}
-        self.named = {"text": text, "id": id, "url": url, "html": html}
         self.max_record = max_record
-        self.checked = _options(**self.options, threads=1)  # raises what it refuses
+        self.given = {**{name: value for name, value in options.items() if value is not None},
+                      "keep": ",".join(self.rules), "text": text, "id": id, "html": html or "html",
+                      "url": url or "url", "memory": task_memory}
+        checked = _options(**self.given, threads=1)
+        self.shape = _doppel.Batch(checked, None).settings()  # raises what it refuses
+        names = [rule.partition(":")[2] for rule in self.rules]
+        scopes = {scope: checked[scope] for scope in ("within", "across") if checked[scope] not in (None, "host", "domain")}
+        names = [name for name in dict.fromkeys([*names, *scopes.values()]) if name and name != ORDER]
+        self.fields = {name: f"f{number}" for number, name in enumerate(names)}
+        own = [f"{rule}:{self.fields.get(name, name)}" if name else rule
+               for rule, _, name in (rule.partition(":") for rule in self.rules)]
+        self.options = {**self.given, "keep": ",".join(own), **{option: option for option in self.named},
+                        **{scope: self.fields[name] for scope, name in scopes.items()}}
+        self.checked = _options(**self.options, threads=1)
 
     @property
     def method(self) -> str:
@@ -86,13 +103,7 @@ class Settings:
     def tasks(self) -> dict[str, Any]:
         """What tasks get."""
         return {"options": self.options, "max_record": self.max_record, "content": self.by_content,
-                "order": self.order, "named": self.named, "method": self.method}
-
-    def fields(self) -> list[str]:
-        """The columns that rules and scopes name, beside those of a document."""
-        names = [rule.partition(":")[2] for rule in self.rules]
-        names += [self.checked[scope] for scope in ("within", "across") if self.checked[scope] not in ("host", "domain")]
-        return [name for name in dict.fromkeys(names) if name and name != ORDER]
+                "has_keys": self.has_keys, "order": self.order, "named": self.named, "method": self.method}
 
     def needs_url(self) -> list[str]:
         """The options that need a URL column."""

@@ -7,10 +7,11 @@ them as known: before all others, in the order of steps, and in each by `place` 
 
 from __future__ import annotations
 
+import zlib
+
 from pyspark.sql import DataFrame, functions as f
 
-from ._plan import STORED, Run, check_columns, documents
-from ._settings import ORDER
+from ._plan import STORED, Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,36 +21,24 @@ VERSION = 2
 _COLUMNS = ("version", "settings", "id", "place", "node", "url", "keys", "sketch")
 
 
-def settings_text(run: Run) -> str:
-    """The options that shape sketches; they go together where this is the same."""
-    from .. import _doppel
-
-    return _doppel.Batch({**run.settings.checked}, None).settings()
-
-
-def _places(run: Run, df: DataFrame) -> DataFrame:
-    """The place of each document in its run, by `order`; 0: by id alone."""
-    settings = run.settings
-    if settings.order is None:
-        return df.select(f.col(f"`{settings.named['id']}`").cast("string").alias("id"), f.lit(0.0).alias("place"))
-    return documents(df, settings).select(f.col(f"`{settings.named['id']}`").alias("id"), f.col(ORDER).alias("place"))
+def sketches_of(run: Run, rows: DataFrame) -> DataFrame:
+    """The table of the sketches of these documents."""
+    sketches = run.mapped(rows, "store", STORED, bands=run.settings.bands()[:2])
+    return sketches.withColumns({"version": f.lit(VERSION), "settings": f.lit(run.settings.shape)}).select(*_COLUMNS)
 
 
-def sketches_of(run: Run, df: DataFrame, rows: DataFrame | None = None) -> DataFrame:
-    """The table of the sketches of these documents (`rows`, or all)."""
-    check_columns(df, run.settings)
-    sketches = run.mapped(documents(df if rows is None else rows, run.settings), "store", STORED, bands=run.settings.bands()[:2])
-    placed = sketches.join(_places(run, df), "id")
-    return placed.withColumn("version", f.lit(VERSION)).withColumn("settings", f.lit(settings_text(run))).select(*_COLUMNS)
-
-
-def append_sketches(run: Run, df: DataFrame, copies: DataFrame, path: str, step: int) -> None:
-    """Writes the sketches of the documents that are no copies as a step of a table."""
-    id = f.col(f"`{run.settings.named['id']}`").cast("string")
-    kept = df.withColumn("__doppel_id", id).join(copies.select(f.col("id").alias("__doppel_id")), "__doppel_id", "left_anti")
-    run.spark.sparkContext.setJobDescription(f"doppel: {run.label}append")
-    sketches_of(run, df, kept).write.mode("overwrite").parquet(f"{path.rstrip('/')}/step={step}")
-    run.spark.sparkContext.setJobDescription(None)
+def append_sketches(run: Run, rows: DataFrame, path: str, step: int) -> None:
+    """Writes the sketches of documents that are no copies as a step of a table: once, however often a run is resumed."""
+    path = path.rstrip("/")
+    begun, there = run.counted("append") is not None, step in _steps(run, path)
+    if there and not begun:
+        raise ValueError(f"old: another run has added step {step} to {path} since this one began: start again, with another "
+                         "work folder")
+    if run.work:
+        run.remembered("append", step)
+    if not there:
+        with run.described("append"):
+            sketches_of(run, rows).write.mode("overwrite").parquet(f"{path}/step={step}")
 
 
 def _steps(run: Run, path: str) -> list[int]:
@@ -72,9 +61,12 @@ def known_sketches(run: Run, path: str) -> tuple[DataFrame | None, int]:
     steps = _steps(run, path)
     step = run.remembered("step", steps[-1] + 1 if steps else 1)
     steps = [each for each in steps if each < step]  # a run that is resumed may have added its own already
-    if not steps:
+    table = run.read(*[f"{path}/step={step}" for step in steps], basePath=path) if steps else None
+    files = zlib.crc32("\n".join(sorted(table.inputFiles()) if table else ()).encode())
+    if run.remembered("known", files) != files:
+        raise ValueError(f"old: {path} has other files than when the run in {run.work} began: start again, with another folder")
+    if table is None:
         return None, step
-    table = run.spark.read.option("basePath", path).parquet(*[f"{path}/step={step}" for step in steps])
     _check(run, table, path)
     place = f.struct(f.col("step").alias("step"), f.col("place").alias("place"))
     return table.select("id", "node", "url", "keys", "sketch", f.lit(True).alias("known"), place.alias("place")), step
@@ -85,7 +77,7 @@ def _check(run: Run, table: DataFrame, path: str) -> None:
     missing = [name for name in _COLUMNS if name not in table.columns]
     if missing:
         raise ValueError(f'old: {path} is no table of sketches: it has no column "{missing[0]}"')
-    ours = settings_text(run)
+    ours = run.settings.shape
     for row in table.select("version", "settings").distinct().limit(10).collect():
         if row.version != VERSION:
             raise ValueError(f"old: {path} has version {row.version} of sketches; this is version {VERSION}: "

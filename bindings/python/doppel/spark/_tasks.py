@@ -79,8 +79,7 @@ def _named(ids: Any, which: Any) -> str:
 
 def _check(settings: dict[str, Any], table: Any) -> None:
     """Refuses rows that cannot be taken, by name."""
-    named = settings["named"]
-    ids = table.column(named["id"])
+    named, ids = settings["named"], table.column("id")
     if ids.null_count:
         raise Refused(f'column "{named["id"]}" is null in {ids.null_count} of {len(ids)} rows of a batch: '
                       "every document needs an id")
@@ -93,9 +92,9 @@ def _check(settings: dict[str, Any], table: Any) -> None:
             raise Refused(f'column "{settings["order"]}", which order= names, is beyond 2^53 in '
                           f"{_named(ids, abs(order) > _EXACT)}: such numbers cannot be told apart as doubles")
     for option in ("text", "html"):
-        if named[option] is None or named[option] not in table.schema.names:
+        if named[option] is None:
             continue
-        column = table.column(named[option])
+        column = table.column(option)
         lengths = pyarrow.compute.binary_length(column).fill_null(0).to_numpy(zero_copy_only=False)
         if (lengths > settings["max_record"]).any():
             raise Refused(f'column "{named[option]}" has more than {settings["max_record"]} bytes in '
@@ -107,9 +106,9 @@ def _check_texts(settings: dict[str, Any], table: Any, ids: Any) -> None:
     named = settings["named"]
     if settings["options"].get("missing", "error") == "skip":
         return
-    missing = table.column(named["text"]).is_null()
+    missing = table.column("text").is_null()
     if named["html"] is not None:
-        missing = pyarrow.compute.and_(missing, table.column(named["html"]).is_null())
+        missing = pyarrow.compute.and_(missing, table.column("html").is_null())
     if missing.true_count:
         raise Refused(f'column "{named["text"]}" is null in {_named(ids, missing.to_numpy(zero_copy_only=False))}: '
                       'fill it, leave the rows out, or use missing="skip", which keeps them')
@@ -117,17 +116,18 @@ def _check_texts(settings: dict[str, Any], table: Any, ids: Any) -> None:
 
 def _present(settings: dict[str, Any], table: Any) -> Any:
     """Without the rows that have no text, with missing="skip": they are no documents."""
-    named = settings["named"]
-    there = table.column(named["text"]).is_valid()
-    if named["html"] is not None:
-        there = pyarrow.compute.or_(there, table.column(named["html"]).is_valid())
+    there = table.column("text").is_valid()
+    if settings["named"]["html"] is not None:
+        there = pyarrow.compute.or_(there, table.column("html").is_valid())
     return table if there.false_count == 0 else table.filter(there)
 
 
-def _documents(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """The rows that are documents, a batch at a time, once they are found to be good."""
+def _documents(settings: dict[str, Any], batches: Iterator[Any], ids: Any = None) -> Iterator[Any]:
+    """The rows that are documents, a batch at a time, once they are found to be good; `ids` is called with those of all."""
     for batch in batches:
         _check(settings, batch)
+        if ids is not None:
+            ids(batch.column("id"))
         batch = _present(settings, batch)
         if batch.num_rows:
             yield batch
@@ -138,11 +138,10 @@ def keys(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
     entry of keys."""
     settings = _with_options(settings)
     packer = _Packer(settings)
-    for batch in _documents(settings, batches):
+    for batch in _documents(settings, batches, packer.add_ids):
         entries = _read(settings, batch, keys_for_sets=True)
-        ids = batch.column(settings["named"]["id"])
+        ids = batch.column("id")
         nodes = _nodes(settings, entries, ids)
-        packer.add_ids(ids)
         packer.add(nodes, *_found_by(settings, entries, nodes), entries.head["url"])
         count = batch.num_rows
         yield _row_batch([ids.cast(pyarrow.string()), _node_array(nodes), pyarrow.nulls(count, pyarrow.int32()),
@@ -166,12 +165,12 @@ def sketch(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
             entries = _read(settings, some)
             _check_nodes(settings, some, entries)
             yield pyarrow.RecordBatch.from_arrays(
-                [some.column("component"), some.column(settings["named"]["id"]).cast(pyarrow.string()),
+                [some.column("component"), some.column("id").cast(pyarrow.string()),
                  _sketch_column(entries)], ["component", "id", "sketch"])
 
 
 def _check_nodes(settings: dict[str, Any], table: Any, entries: Entries) -> None:
-    ids = table.column(settings["named"]["id"])
+    ids = table.column("id")
     other = (_nodes(settings, entries, ids) != _rows_of(table.column("node"), NODE)).any(axis=1)
     if other.any():
         raise Refused("the DataFrame does not give the same rows each time it is read: another text came in "
@@ -179,17 +178,18 @@ def _check_nodes(settings: dict[str, Any], table: Any, entries: Entries) -> None
 
 
 def store(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives id, node, url (a hash), keys (wide ones of bands, or a fingerprint) and sketch."""
+    """Gives id, place (by `order`; 0: by id alone), node, url (a hash), keys (wide ones of bands, or a fingerprint) and sketch."""
     settings = _with_options(settings)
     for batch in _documents(settings, batches):
         entries = _read(settings, batch)
-        ids = batch.column(settings["named"]["id"])
+        ids = batch.column("id")
         nodes = _nodes(settings, entries, ids)
         url = entries.head["url"].view(numpy.int64)
+        place = pyarrow.array(numpy.zeros(len(ids))) if settings["order"] is None else batch.column(ORDER)
         yield pyarrow.RecordBatch.from_arrays(
-            [ids.cast(pyarrow.string()), _node_array(nodes), pyarrow.array(url, mask=url == 0),
+            [ids.cast(pyarrow.string()), place, _node_array(nodes), pyarrow.array(url, mask=url == 0),
              _key_column(*_found_by(settings, entries, nodes)), _sketch_column(entries)],
-            ["id", "node", "url", "keys", "sketch"])
+            ["id", "place", "node", "url", "keys", "sketch"])
 
 
 def _with_options(settings: dict[str, Any]) -> dict[str, Any]:
@@ -235,10 +235,10 @@ def _first_of_each(nodes: Any) -> Any:
 
 def _found_by(settings: dict[str, Any], entries: Entries, nodes: Any) -> tuple[Any, Any]:
     """Which documents can be candidates, and by what: keys of bands, or the fingerprint, a row each."""
-    if settings["method"] == "simhash":
+    if settings["has_keys"] and settings["method"] == "simhash":
         has = (entries.head["words"] >= settings["checked"]["min_words"]) & _first_of_each(nodes)
         return has, entries.fingerprints()[has]
-    has = entries.head["keys"] > 0
+    has = (entries.head["keys"] > 0) & settings["has_keys"]
     return has, entries.wide_keys(has, *settings["bands"]) if has.any() else numpy.zeros((0, 0), numpy.uint8)
 
 
@@ -547,61 +547,77 @@ def connect(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
 
 
 class _Documents:
-    """A batch of the C library that gets the sketches of whole components. Twins without a set come last."""
+    """A batch of the C library that gets the sketches of whole components: of known documents, then of others, each with
+    those last that have their set from a twin."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.batch = _batch(settings)
+        self.known = self.count = 0
         self._sets = settings["content"] and settings["method"] in ("auto", "minhash")
         self._least = settings["options"].get("min_words") or 5
         self._ids: list[Any] = []
-        self._later: list[tuple[Any, Any]] = []
+        self._later: list[tuple[Any, Any, bool]] = []
 
     def add(self, ids: Any, sketches: Any, known: bool) -> None:
+        if not known and self._later and self._later[0][2]:
+            self._add_later()
         head = of_column(sketches).head
         whole = (head["set_count"] > 0) | (head["words"] < self._least) if self._sets else numpy.ones(len(head), bool)
         if not whole.all():
             rest = pyarrow.array(~whole)
-            self._later.append((ids.filter(rest), sketches.filter(rest)))
+            self._later.append((ids.filter(rest), sketches.filter(rest), known))
             ids, sketches = ids.filter(pyarrow.array(whole)), sketches.filter(pyarrow.array(whole))
         self._add(ids, sketches, known)
 
+    def _add_later(self) -> None:
+        for each in self._later:
+            self._add(*each)
+        self._later = []
+
     def _add(self, ids: Any, sketches: Any, known: bool) -> None:
         if len(ids):
-            self._ids.append(ids)
+            self._ids.append(ids.cast(pyarrow.string()))
+            self.count += len(ids)
+            self.known += len(ids) if known else 0
             self.batch.add_sketches(of_column(sketches).bytes.tobytes(), known)
 
     def finish(self) -> Any:
         """The ids of all, by position."""
-        for ids, sketches in self._later:
-            self._add(ids, sketches, False)
-        self._later = []
+        self._add_later()
         return pyarrow.chunked_array(self._ids, pyarrow.string()).combine_chunks()
 
 
-def _documents_of(settings: dict[str, Any], batches: Iterator[Any]) -> tuple[Any, Any] | None:
-    documents, any_rows, known = _Documents(settings), False, 0
+def _documents_of(settings: dict[str, Any], batches: Iterator[Any]) -> tuple[_Documents, Any] | None:
+    """The documents of a task, known ones first, and their ids; None: there are none."""
+    documents = _Documents(settings)
     for batch in batches:
-        any_rows = any_rows or batch.num_rows > 0
         flags = (batch.column("known").to_numpy(zero_copy_only=False) if "known" in batch.schema.names
                  else numpy.zeros(batch.num_rows, bool))
         for is_known in (True, False):
             some = batch.filter(pyarrow.array(flags == is_known))
-            known += some.num_rows if is_known else 0
             if some.num_rows:
                 documents.add(some.column("id"), some.column("sketch"), is_known)
-    settings["known"] = known
-    return (documents.batch, documents.finish()) if any_rows else None
+    ids = documents.finish()
+    return (documents, ids) if documents.count else None
+
+
+_DECISIONS = pyarrow.schema([("id", pyarrow.string()), ("originalId", pyarrow.string()), ("reason", pyarrow.string()),
+                             ("similarity", pyarrow.float64()), ("distance", pyarrow.int32())])
+_PAIRS = pyarrow.schema([("a", pyarrow.string()), ("b", pyarrow.string()), ("distance", pyarrow.int32()),
+                         ("similarity", pyarrow.float64())])
 
 
 def decide(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives id, originalId, reason, similarity and distance of each document that is a copy."""
+    """Gives id, originalId, reason, similarity and distance of each document that is a copy; and first, without an id, how
+    many documents there are, as `distance`."""
     given = _documents_of(settings, batches)
     if given is None:
         return
     documents, ids = given
-    documents.decide()
-    found = pyarrow.table({name: pyarrow.array(column) for name, column in documents.originals().items()})
-    own = numpy.arange(settings["known"], len(ids))
+    documents.batch.decide()
+    found = pyarrow.table({name: pyarrow.array(column) for name, column in documents.batch.originals().items()})
+    own = numpy.arange(documents.known, len(ids))
+    yield pyarrow.RecordBatch.from_pylist([{"distance": len(own)}], _DECISIONS)
     original = found.column("original").to_numpy().astype(numpy.int64)
     copies = numpy.flatnonzero(original != own)
     for at in range(0, len(copies), 1 << 16):
@@ -610,17 +626,18 @@ def decide(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
         yield pyarrow.RecordBatch.from_arrays(
             [ids.take(pyarrow.array(own[some])), ids.take(pyarrow.array(original[some])),
              rows.column("reason").combine_chunks().cast(pyarrow.string()),
-             rows.column("similarity").combine_chunks(), rows.column("distance").combine_chunks()],
-            ["id", "originalId", "reason", "similarity", "distance"])
+             rows.column("similarity").combine_chunks(), rows.column("distance").combine_chunks()], schema=_DECISIONS)
 
 
 def pair(settings: dict[str, Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """Gives a, b, distance and similarity of each pair of near documents; a is the smaller id."""
+    """Gives a, b, distance and similarity of each pair of near documents; a is the smaller id. First comes the number of
+    documents, as above."""
     given = _documents_of(settings, batches)
     if given is None:
         return
     documents, ids = given
-    found = {name: pyarrow.array(column) for name, column in documents.pairs(None, settings["collapse"]).items()}
+    yield pyarrow.RecordBatch.from_pylist([{"distance": len(ids)}], _PAIRS)
+    found = {name: pyarrow.array(column) for name, column in documents.batch.pairs(None, settings["collapse"]).items()}
     a, b = ids.take(found["a"]), ids.take(found["b"])
     swapped = pyarrow.compute.greater(a.cast(pyarrow.binary()), b.cast(pyarrow.binary()))
     table = pyarrow.table({"a": pyarrow.compute.if_else(swapped, b, a), "b": pyarrow.compute.if_else(swapped, a, b),
